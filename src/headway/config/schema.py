@@ -1,0 +1,164 @@
+"""What a run is. Every section is strict and frozen: an unknown key or a wrong type is an error, never a guess."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0.0)]
+
+
+class Section(BaseModel):
+    """One table of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True)
+
+
+class DataConfig(Section):
+    """Where the parallel text lies and what it is. File names are relative to the data folder (``--data``)."""
+
+    source_language: str = ""
+    target_language: str = ""
+    format: Literal["auto", "moses", "tsv", "jsonl"] = "auto"
+    train_source: str = ""
+    train_target: str = ""  # empty: train_source holds both sides (TSV, JSONL)
+    validation_source: str = ""
+    validation_target: str = ""
+    test_source: str = ""
+    test_target: str = ""
+    source_field: str = ""  # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
+    target_field: str = ""
+    held_out_pairs: Count = 1000  # taken from training, by seed, when no validation files are named ...
+    held_out_share: Probability = 0.05  # ... but never more than this share of the corpus
+    max_tokens: Count = 256  # longer sentences (in tokens, EOS counted) are dropped and counted
+
+
+class CleanConfig(Section):
+    """The plain filters a training pair must pass. A filter set to 0 or false is off; empty sides always go."""
+
+    max_characters: Annotated[int, Field(ge=0)] = 5000  # on either side
+    max_ratio: Annotated[float, Field(ge=0.0)] = 9.0  # of the longer side to the shorter, in characters ...
+    ratio_from_characters: Annotated[int, Field(ge=0)] = 20  # ... judged only when the longer side has this many
+    drop_identical: bool = True
+    drop_duplicates: bool = True
+    drop_control_characters: bool = True
+
+
+class TextConfig(Section):
+    """How text becomes token ids."""
+
+    shared_vocabulary: bool = True
+    byte_fallback: bool = True
+
+
+class ModelConfig(Section):
+    """The Transformer of the paper; every axis of its Table 3. Defaults are the base model."""
+
+    vocab_size: Count = 37_000  # of the shared vocabulary, or of the target side's
+    source_vocab_size: Count | None = None  # only with separate vocabularies
+    d_model: Count = 512
+    d_ff: Count = 2048
+    num_heads: Count = 8
+    d_k: Count | None = None  # absent: d_model / num_heads
+    d_v: Count | None = None
+    num_encoder_layers: Count = 6
+    num_decoder_layers: Count = 6
+    dropout: Probability = 0.1
+    attention_bias: bool = False  # the paper's equations have none in W^Q W^K W^V W^O
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    max_positions: Count = 1024  # rows of the learned table
+    embedding_sharing: Literal["all", "target", "none"] = "all"  # target: decoder input and softmax
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> Self:
+        for name, value in (("d_k", self.d_k), ("d_v", self.d_v)):
+            if value is None and self.d_model % self.num_heads:
+                raise ValueError(
+                    f"d_model {self.d_model} is not divisible by num_heads {self.num_heads} and {name} is not given; "
+                    f"set model.{name}, or choose num_heads from the divisors of {self.d_model}"
+                )
+        if self.source_vocab_size is not None and self.embedding_sharing == "all":
+            raise ValueError(
+                "source_vocab_size needs separate embeddings; set model.embedding_sharing to target or none"
+            )
+        return self
+
+    @property
+    def key_size(self) -> int:
+        """d_k, given or d_model / num_heads."""
+        return self.d_model // self.num_heads if self.d_k is None else self.d_k
+
+    @property
+    def value_size(self) -> int:
+        """d_v, given or d_model / num_heads."""
+        return self.d_model // self.num_heads if self.d_v is None else self.d_v
+
+
+class TrainConfig(Section):
+    """The paper's training recipe (Section 5) and how a run is kept."""
+
+    seed: Annotated[int, Field(ge=0)] = 1
+    max_steps: Count = 100_000
+    max_epochs: Count | None = None
+    max_minutes: Positive | None = None  # of training time, all resumptions together
+    batch_tokens: Count = 25_000  # a step's budget of padded tokens on the longer side
+    microbatch_tokens: Count | None = None  # the most that one forward and backward holds; absent: the whole step
+    warmup_steps: Count = 4000
+    learning_rate: Positive | None = None  # the peak; absent: d_model^-0.5 * warmup_steps^-0.5, the paper's
+    beta1: Probability = 0.9
+    beta2: Probability = 0.98
+    epsilon: Positive = 1e-9
+    label_smoothing: Probability = 0.1
+    clip_norm: Positive | None = None
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    threads: Count | None = None  # absent: as many as torch takes
+    validate_every: Count = 1000  # steps
+    validation_sentences: Count = 1000  # decoded at each validation; the loss always takes all
+    checkpoint_every: Count = 1000  # steps
+    keep_last: Count = 5
+    keep_best: Count = 5
+    best_by: Literal["loss", "bleu", "chrf"] = "bleu"
+    early_stopping: Literal["none", "loss", "bleu", "chrf"] = "none"
+    patience: Count = 10  # validations without a better value
+    average: Literal["last", "best", "none"] = "last"
+    average_count: Count = 5
+
+
+class SearchConfig(Section):
+    """Decoding as in Section 6.1 of the paper."""
+
+    beam_size: Count = 4
+    length_penalty: Annotated[float, Field(ge=0.0)] = 0.6
+    max_extra_tokens: Count = 50  # output may have source length + this many tokens, EOS counted
+
+
+class EvaluateConfig(Section):
+    """How the finished model is scored on the test files."""
+
+    tokenize: str = "auto"  # a sacreBLEU tokenizer, or auto: it follows the target language
+    lowercase: bool = False
+
+
+class RunConfig(Section):
+    """One run: what a recipe says, with every default filled in."""
+
+    title: str = ""
+    note: str = ""
+    data: DataConfig = DataConfig()
+    clean: CleanConfig = CleanConfig()
+    text: TextConfig = TextConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    search: SearchConfig = SearchConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @model_validator(mode="after")
+    def _check_vocabularies(self) -> Self:
+        if not self.text.shared_vocabulary and self.model.embedding_sharing == "all":
+            raise ValueError(
+                "text.shared_vocabulary is false but model.embedding_sharing is all; "
+                "set model.embedding_sharing to target or none"
+            )
+        return self

@@ -1,0 +1,46 @@
+"""What one forward pass reads.
+
+Shapes: B sentences, S source positions, T target positions.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Token ids (int64), padded with 0: sources end in EOS; target_in is BOS y1..yn, target_out is y1..yn EOS."""
+
+    source_BS: Tensor
+    target_in_BT: Tensor
+    target_out_BT: Tensor
+
+    @property
+    def source_mask_BS(self) -> Tensor:
+        """True at real tokens."""
+        return self.source_BS != 0
+
+    @property
+    def num_target_tokens(self) -> int:
+        """Real target tokens, EOS counted: what the loss is a mean over."""
+        return int((self.target_out_BT != 0).sum())
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens of both sides."""
+        return int((self.source_BS != 0).sum()) + self.num_target_tokens
+
+    @property
+    def num_padded_tokens(self) -> int:
+        """Positions of both sides, padding counted."""
+        return self.source_BS.numel() + self.target_out_BT.numel()
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device."""
+        return Batch(
+            self.source_BS.to(device, non_blocking=True),
+            self.target_in_BT.to(device, non_blocking=True),
+            self.target_out_BT.to(device, non_blocking=True),
+        )

@@ -1,0 +1,53 @@
+"""What can go wrong through a user's input or machine. An error says what, where, found, wanted and remedy.
+
+Example of the grammar: ``corpus/moses: train.de has 1,203 lines, train.en has 1,204; pairs need equal counts.
+Remedy: restore the original files, or export them again as one TSV.``
+"""
+
+
+class HeadwayError(Exception):
+    """Anything a user can cause and can mend. The command line prints it as one line and exits with 2."""
+
+
+class ConfigError(HeadwayError):
+    """A recipe, preset or ``--set`` value that cannot be a run."""
+
+
+class CorpusError(HeadwayError):
+    """A file of parallel text that cannot be read as pairs."""
+
+
+class TextError(HeadwayError):
+    """A tokenizer that cannot be learnt, loaded or applied."""
+
+
+class DataError(HeadwayError):
+    """Prepared data that is missing, damaged or too small to train on."""
+
+
+class MetricError(HeadwayError):
+    """Scores that cannot be computed from what was given."""
+
+
+class FolderError(HeadwayError):
+    """A model folder that is missing, incomplete or damaged."""
+
+
+class ModelError(HeadwayError):
+    """A model whose parts do not fit together, or whose weights do not fit it."""
+
+
+class CheckpointError(HeadwayError):
+    """A training state that cannot be written, read or continued from."""
+
+
+class TrainingError(HeadwayError):
+    """Training that must stop: a loss that is not finite, nothing to train on."""
+
+
+class TranslationError(HeadwayError):
+    """Input that cannot be translated, or a request the model cannot meet."""
+
+
+class MissingExtraError(HeadwayError):
+    """An optional part of Headway that is not installed; the message gives the command that installs it."""
