@@ -1,0 +1,45 @@
+"""Files that are complete or absent, whatever happens while they are written."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+SUFFIX = ".part"
+
+
+@contextmanager
+def replace_file(path: Path) -> Generator[BinaryIO, None, None]:
+    """Open a file beside ``path`` for writing, and put it in the place of ``path`` when the block ends well.
+
+    The bytes are on the disk before the name changes, and the name before the block is left. When the block or the
+    disk fails, the old file stays as it was, the new one is removed and the error goes on (OSError for a full disk).
+    After a kill the new file may lie there as ``NAME.part``; the next write of the same file takes its place. One
+    process at a time may write a path.
+    """
+    beside = path.with_name(path.name + SUFFIX)
+    file = beside.open("wb")
+    try:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):  # closing writes what is left in the buffer, and may fail as the block did
+            file.close()
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's names on the disk, where the system can (POSIX)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
