@@ -1,0 +1,193 @@
+"""The model folder, all that translating needs: configuration, weights, tokenizer and card. No code, no pickle."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from headway import __version__
+from headway.config.schema import Count, ModelConfig, SearchConfig, Section, TextConfig
+from headway.errors import FolderError, TextError
+from headway.folder.atomic import replace_file
+from headway.folder.weights import Array, read_weights, write_weights
+from headway.text.tokenizer import Tokenizer
+
+FORMAT_VERSION = 1
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+CARD_FILE = "README.md"
+SHARED_TOKENIZER_FILE = "tokenizer.json"
+SOURCE_TOKENIZER_FILE = "source_tokenizer.json"
+TARGET_TOKENIZER_FILE = "target_tokenizer.json"
+
+
+class TrainingSummary(Section):
+    """How the weights came to be, in numbers. Zero or empty: not known."""
+
+    steps: Annotated[int, Field(ge=0)] = 0
+    epochs: Annotated[float, Field(ge=0.0)] = 0.0
+    seconds: Annotated[float, Field(ge=0.0)] = 0.0
+    precision: str = ""
+    seed: Annotated[int, Field(ge=0)] = 0
+    pairs: Annotated[int, Field(ge=0)] = 0  # that passed the filters and were trained on
+
+
+class FolderConfig(Section):
+    """What ``config.json`` says."""
+
+    format_version: Count = FORMAT_VERSION
+    headway_version: str = __version__
+    source_language: str = ""
+    target_language: str = ""
+    model: ModelConfig  # with the real vocabulary sizes
+    search: SearchConfig = SearchConfig()
+    text: TextConfig = TextConfig()
+    max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
+    training: TrainingSummary = TrainingSummary()
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model folder whose files are all there and whose configuration is valid; the rest is read when asked for."""
+
+    path: Path
+    config: FolderConfig
+
+    @classmethod
+    def open(cls, path: Path) -> "ModelFolder":
+        """Open a folder. Raises FolderError when it is missing, incomplete, of a newer format or not valid."""
+        if not path.exists():
+            raise FolderError(
+                f"folder: {path} does not exist; looked there for a model folder ({CONFIG_FILE}, {WEIGHTS_FILE}, "
+                f"{SHARED_TOKENIZER_FILE}). Train one with `headway train --out {path} ...`, or name another with -m."
+            )
+        if not path.is_dir():
+            raise FolderError(
+                f"folder: {path} is a file; a model folder holding {CONFIG_FILE} is wanted. "
+                f"Name the folder, not a file in it."
+            )
+        _require(path, CONFIG_FILE)
+        config = _read_config(path / CONFIG_FILE)
+        for name in (WEIGHTS_FILE, *_tokenizer_files(shared=config.text.shared_vocabulary)):
+            _require(path, name)
+        return cls(path, config)
+
+    def weights(self) -> dict[str, Array]:
+        """Read the arrays of the model, memory-mapped. Raises FolderError when the file is damaged."""
+        return read_weights(self.path / WEIGHTS_FILE)
+
+    @cached_property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the source side; with a shared vocabulary the same object as the target side's."""
+        return self._tokenizer(_tokenizer_files(shared=self.config.text.shared_vocabulary)[0])
+
+    @cached_property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the target side."""
+        if self.config.text.shared_vocabulary:
+            return self.source_tokenizer
+        return self._tokenizer(TARGET_TOKENIZER_FILE)
+
+    def _tokenizer(self, name: str) -> Tokenizer:
+        path = self.path / name
+        try:
+            tokenizer = Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        except (TextError, UnicodeDecodeError) as error:
+            raise FolderError(
+                f"folder: {path} ({path.stat().st_size:,} bytes) is not a tokenizer: {_one_line(error)}. "
+                f"Copy the folder again from where it was whole, or train again."
+            ) from error
+        model = self.config.model
+        wanted = model.vocab_size
+        if name == SOURCE_TOKENIZER_FILE and model.source_vocab_size is not None:
+            wanted = model.source_vocab_size
+        if tokenizer.vocab_size != wanted:
+            raise FolderError(
+                f"folder: {path} has {tokenizer.vocab_size:,} tokens; {CONFIG_FILE} says {wanted:,}. "
+                f"The files are of different models: copy the folder again as a whole."
+            )
+        return tokenizer
+
+
+def write_folder(
+    path: Path,
+    *,
+    config: FolderConfig,
+    weights: Mapping[str, Array],
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    card: str,
+) -> ModelFolder:
+    """Write a model folder; the same object as both tokenizers is a shared vocabulary.
+
+    The old ``config.json`` goes first and the new one comes last, so that a folder half old and half new is never
+    taken for whole. Raises FolderError when the path is a file, OSError when the disk is full.
+    """
+    shared = source_tokenizer is target_tokenizer
+    assert shared == config.text.shared_vocabulary, "the tokenizers and text.shared_vocabulary must agree"
+    if path.exists() and not path.is_dir():
+        raise FolderError(f"folder: {path} is a file; a folder for the model is wanted. Name another with --out.")
+    path.mkdir(parents=True, exist_ok=True)
+    (path / CONFIG_FILE).unlink(missing_ok=True)
+    # Files of the other kind of vocabulary would otherwise outlive the model they belong to.
+    for name in _tokenizer_files(shared=not shared):
+        (path / name).unlink(missing_ok=True)
+    write_weights(path / WEIGHTS_FILE, weights, metadata={"format": "pt", "headway_version": config.headway_version})
+    tokenizers = (source_tokenizer,) if shared else (source_tokenizer, target_tokenizer)
+    for name, tokenizer in zip(_tokenizer_files(shared=shared), tokenizers, strict=True):
+        _write_text(path / name, tokenizer.to_json())
+    _write_text(path / CARD_FILE, card)
+    _write_text(path / CONFIG_FILE, config.model_dump_json(indent=2) + "\n")
+    return ModelFolder(path, config)
+
+
+def _tokenizer_files(*, shared: bool) -> tuple[str, ...]:
+    return (SHARED_TOKENIZER_FILE,) if shared else (SOURCE_TOKENIZER_FILE, TARGET_TOKENIZER_FILE)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replace_file(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def _require(path: Path, name: str) -> None:
+    if not (path / name).is_file():
+        found = ", ".join(sorted(entry.name for entry in path.iterdir())[:10]) or "nothing"
+        raise FolderError(
+            f"folder: {path} has no file {name}; found {found}. It is not a model folder, or one whose writing or "
+            f"copying did not end. Copy it again, train it again, or name another with -m."
+        )
+
+
+def _read_config(path: Path) -> FolderConfig:
+    size = path.stat().st_size
+    try:
+        raw: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FolderError(
+            f"folder: {path} ({size:,} bytes) is not JSON: {_one_line(error)}. "
+            f"Copy the folder again from where it was whole, or train again."
+        ) from error
+    version = raw.get("format_version") if isinstance(raw, dict) else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise FolderError(
+            f"folder: {path} has format_version {version}, written by Headway {raw.get('headway_version', '?')}; "
+            f"this is Headway {__version__}, which reads up to {FORMAT_VERSION}. Update: `pip install -U headway`."
+        )
+    try:
+        return FolderConfig.model_validate_json(json.dumps(raw))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise FolderError(
+            f"folder: {path}: {key}: {_one_line(first['msg'])}; found {str(first['input'])[:80]!r}. "
+            f"Restore the file as Headway wrote it, or copy the folder again."
+        ) from error
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split())
