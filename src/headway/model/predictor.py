@@ -1,0 +1,98 @@
+"""The model as a Predictor, and the forced pass that looks at a chosen output.
+
+Shapes: B sentences, S source positions, T target positions, R rows under way, D d_model, V vocabulary.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from headway.model.transformer import Transformer
+from headway.nn.attention import MultiHeadAttention, allowed
+from headway.nn.cache import KeyValue
+from headway.nn.masks import key_mask
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderState:
+    """Everything the next step needs. ``sentence_R`` says which source each row reads."""
+
+    sentence_R: Tensor
+    memory: tuple[KeyValue, ...]  # one a layer: the source's keys and values, a row each
+    cross_mask_R11S: Tensor | None
+    past: tuple[KeyValue, ...]  # one a layer; empty before the first token
+    position: int
+
+
+class TransformerPredictor:
+    """Cached, step-by-step decoding with one model."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+
+    @torch.inference_mode()
+    def start(self, source_BS: Tensor, source_mask_BS: Tensor) -> DecoderState:
+        """Run the encoder once, and project its memory for every decoder layer once."""
+        mask_B11S = allowed(key_mask(source_mask_BS))
+        memory_BSD = self.model.encode(source_BS, mask_B11S)
+        memory = tuple(layer.cross_attention.keys_values(memory_BSD) for layer in self.model.decoder.each_layer())
+        sentence_R = torch.arange(source_BS.shape[0], device=source_BS.device)
+        return DecoderState(sentence_R, memory, mask_B11S, (), 0)
+
+    @torch.inference_mode()
+    def predict(self, token_R: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """Log-probabilities (R, V) of the token after ``token_R``, in float32."""
+        x_R1D = self.model.target_stem(token_R[:, None], state.position)
+        past: list[KeyValue] = []
+        for index, layer in enumerate(self.model.decoder.each_layer()):
+            x_R1D, layer_past = layer.step(
+                x_R1D,
+                state.past[index] if state.past else None,
+                memory=state.memory[index],
+                cross_mask=state.cross_mask_R11S,
+            )
+            past.append(layer_past)
+        log_probs_RV = self.model.output(x_R1D[:, 0]).float().log_softmax(dim=-1)
+        return log_probs_RV, replace(state, past=tuple(past), position=state.position + 1)
+
+    @torch.inference_mode()
+    def select(self, state: DecoderState, rows_R: Tensor) -> DecoderState:
+        """Reorder, repeat or drop rows. What belongs to the source is copied only when its rows change."""
+        sentence_R = state.sentence_R.index_select(0, rows_R)
+        past = tuple(layer.select(rows_R) for layer in state.past)
+        if torch.equal(sentence_R, state.sentence_R):
+            return replace(state, past=past)
+        mask_R11S = None if state.cross_mask_R11S is None else state.cross_mask_R11S.index_select(0, rows_R)
+        memory = tuple(layer.select(rows_R) for layer in state.memory)
+        return DecoderState(sentence_R, memory, mask_R11S, past, state.position)
+
+
+@contextmanager
+def recorded(attention: MultiHeadAttention) -> Iterator[list[Tensor]]:
+    """Within the block, the module's attention weights (B, H, T, S) are kept in the list, one entry a call."""
+    weights: list[Tensor] = []
+    attention.recorder = weights.append
+    try:
+        yield weights
+    finally:
+        attention.recorder = None
+
+
+@torch.inference_mode()
+def forced_pass(
+    model: Transformer, source_BS: Tensor, source_mask_BS: Tensor, *, target_in_BT: Tensor, target_out_BT: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What the model thinks of a given output, all positions at once.
+
+    Gives the log-probabilities (B, T) of target_out (0 at padding), and the last decoder layer's attention over the
+    source (B, T, S), averaged over heads.
+    """
+    *_, last = model.decoder.each_layer()
+    with recorded(last.cross_attention) as weights:
+        logits_BTV = model(source_BS, source_mask_BS, target_in_BT)
+    log_probs_BTV = logits_BTV.float().log_softmax(dim=-1)
+    log_probs_BT = log_probs_BTV.gather(-1, target_out_BT[:, :, None])[:, :, 0]
+    return log_probs_BT.masked_fill(target_out_BT == 0, 0.0), weights[0].mean(dim=1)

@@ -1,0 +1,59 @@
+"""The encoder-decoder (Section 3).
+
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary.
+"""
+
+from torch import Tensor, nn
+
+from headway.model.decoder import Decoder
+from headway.model.encoder import Encoder
+from headway.nn.attention import allowed
+from headway.nn.embedding import OutputProjection, TokenEmbedding
+from headway.nn.masks import causal_mask, key_mask
+from headway.nn.position import Position
+
+
+class Stem(nn.Module):
+    """Token embeddings with positions, then dropout (Sections 3.4, 3.5 and 5.4)."""
+
+    def __init__(self, embedding: TokenEmbedding, position: Position, *, dropout: nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.position = position
+        self.dropout = dropout
+
+    def forward(self, token_BT: Tensor, start: int = 0) -> Tensor:
+        """What the first layer reads: (B, T, D)."""
+        return self.dropout(self.position.embed(self.embedding(token_BT), start))
+
+
+class Transformer(nn.Module):
+    """Source and target tokens in, logits of the next target token out."""
+
+    def __init__(
+        self, source_stem: Stem, target_stem: Stem, *, encoder: Encoder, decoder: Decoder, output: OutputProjection
+    ) -> None:
+        super().__init__()
+        self.source_stem = source_stem
+        self.target_stem = target_stem
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output = output
+
+    def forward(self, source_BS: Tensor, source_mask_BS: Tensor, target_in_BT: Tensor) -> Tensor:
+        """Logits (B, T, V): position t predicts the token after target_in[t]."""
+        return self.output(self.hidden(source_BS, source_mask_BS, target_in_BT))
+
+    def hidden(self, source_BS: Tensor, source_mask_BS: Tensor, target_in_BT: Tensor) -> Tensor:
+        """The decoder's vectors (B, T, D) before the softmax.
+
+        Padding after the last target token is not masked: no earlier position sees it.
+        """
+        mask_B11S = allowed(key_mask(source_mask_BS))
+        memory_BSD = self.encode(source_BS, mask_B11S)
+        mask_TT = causal_mask(target_in_BT.shape[1], device=target_in_BT.device)
+        return self.decoder(self.target_stem(target_in_BT), memory_BSD, self_mask=mask_TT, cross_mask=mask_B11S)
+
+    def encode(self, source_BS: Tensor, mask_B11S: Tensor | None) -> Tensor:
+        """The encoder's memory (B, S, D)."""
+        return self.encoder(self.source_stem(source_BS), mask_B11S)
