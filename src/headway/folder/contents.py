@@ -1,7 +1,9 @@
 """The model folder, all that translating needs: configuration, weights, tokenizer and card. No code, no pickle."""
 
 import json
+import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +15,7 @@ from headway import __version__
 from headway.config.schema import Count, ModelConfig, SearchConfig, Section, TextConfig
 from headway.errors import FolderError, TextError
 from headway.folder.atomic import replace_file
-from headway.folder.weights import Array, read_weights, write_weights
+from headway.folder.weights import Array, read_weights, stream_weights
 from headway.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 1
@@ -124,34 +126,36 @@ def write_folder(
 ) -> ModelFolder:
     """Write a model folder; the same object as both tokenizers is a shared vocabulary.
 
-    The old ``config.json`` goes first and the new one comes last, so that a folder half old and half new is never
-    taken for whole. Raises FolderError when the path is a file, OSError when the disk is full.
+    Every file is whole on the disk, beside its place, before the first takes its place; ``config.json`` comes last and
+    the old one goes first. So a full disk leaves the old folder as it was, and a kill never leaves a folder that looks
+    whole and is not. Raises FolderError when the path is a file, OSError when the disk is full.
     """
     shared = source_tokenizer is target_tokenizer
     assert shared == config.text.shared_vocabulary, "the tokenizers and text.shared_vocabulary must agree"
     if path.exists() and not path.is_dir():
         raise FolderError(f"folder: {path} is a file; a folder for the model is wanted. Name another with --out.")
     path.mkdir(parents=True, exist_ok=True)
-    (path / CONFIG_FILE).unlink(missing_ok=True)
-    # Files of the other kind of vocabulary would otherwise outlive the model they belong to.
-    for name in _tokenizer_files(shared=not shared):
-        (path / name).unlink(missing_ok=True)
-    write_weights(path / WEIGHTS_FILE, weights, metadata={"format": "pt", "headway_version": config.headway_version})
+    texts = {CONFIG_FILE: config.model_dump_json(indent=2) + "\n", CARD_FILE: card}
     tokenizers = (source_tokenizer,) if shared else (source_tokenizer, target_tokenizer)
     for name, tokenizer in zip(_tokenizer_files(shared=shared), tokenizers, strict=True):
-        _write_text(path / name, tokenizer.to_json())
-    _write_text(path / CARD_FILE, card)
-    _write_text(path / CONFIG_FILE, config.model_dump_json(indent=2) + "\n")
+        texts[name] = tokenizer.to_json()
+    with ExitStack() as stack:  # leaves in reverse: what was opened first, config.json, is renamed last
+        files = {name: stack.enter_context(replace_file(path / name)) for name in (*texts, WEIGHTS_FILE)}
+        for name, text in texts.items():
+            files[name].write(text.encode("utf-8"))
+        stream_weights(files[WEIGHTS_FILE], weights, metadata={"headway_version": config.headway_version})
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        (path / CONFIG_FILE).unlink(missing_ok=True)
+    # Files of the other kind of vocabulary would otherwise outlive the model they belonged to.
+    for name in _tokenizer_files(shared=not shared):
+        (path / name).unlink(missing_ok=True)
     return ModelFolder(path, config)
 
 
 def _tokenizer_files(*, shared: bool) -> tuple[str, ...]:
     return (SHARED_TOKENIZER_FILE,) if shared else (SOURCE_TOKENIZER_FILE, TARGET_TOKENIZER_FILE)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with replace_file(path) as file:
-        file.write(text.encode("utf-8"))
 
 
 def _require(path: Path, name: str) -> None:

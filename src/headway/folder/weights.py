@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,13 @@ def write_weights(path: Path, tensors: Mapping[str, Array], *, metadata: Mapping
     The file is written beside and renamed, so ``path`` holds the old content or the new, never a part.
     Raises FolderError for an array type the format has no name for, OSError for a full disk.
     """
-    arrays = {name: _plain(name, tensors[name], path) for name in tensors}
+    with replace_file(path) as file:
+        stream_weights(file, tensors, metadata=metadata)
+
+
+def stream_weights(file: BinaryIO, tensors: Mapping[str, Array], *, metadata: Mapping[str, str] | None = None) -> None:
+    """Write to an open file what ``write_weights`` writes to a path; no array is held a second time in memory."""
+    arrays = {name: _plain(name, tensors[name]) for name in tensors}
     # The widest numbers first: every array then begins at a multiple of its own item size.
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     checksum = 0
@@ -63,11 +69,10 @@ def write_weights(path: Path, tensors: Mapping[str, Array], *, metadata: Mapping
         offset += array.nbytes
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
-    with replace_file(path) as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for name in order:
-            file.write(_bytes(arrays[name]))
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    for name in order:
+        file.write(_bytes(arrays[name]))
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -142,12 +147,12 @@ def _view(path: Path, name: str, data_bytes: npt.NDArray[np.uint8], entry: dict[
     return array if array.flags.aligned else array.copy()
 
 
-def _plain(name: str, tensor: Array, path: Path) -> Array:
+def _plain(name: str, tensor: Array) -> Array:
     """Return the array in C order and little-endian, copied only where it is not so already."""
     array = np.asarray(tensor, order="C")
     if array.dtype.newbyteorder("=") not in SAFETENSORS_TYPES:
         raise FolderError(
-            f"folder/weights: {path}: array {name!r} has type {array.dtype}, which safetensors cannot hold; "
+            f"folder/weights: array {name!r} has type {array.dtype}, which safetensors cannot hold; "
             f"wanted one of {', '.join(str(dtype) for dtype in SAFETENSORS_TYPES)}. Convert it before writing."
         )
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
