@@ -1,0 +1,88 @@
+"""Pairs of a store as batches of tensors, step after step, from any position on.
+
+Shapes: B sentences, S source positions, T target positions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headway.data.batch import Batch
+from headway.data.batching import Indices, plan
+from headway.data.store import Ids, Store
+from headway.errors import DataError
+from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """The next step to take: its epoch and its number in the epoch, both from 0. A training state keeps it."""
+
+    epoch: int = 0
+    step: int = 0
+
+
+def collate(store: Store, indices: Indices, *, length_multiple: int = 1) -> Batch:
+    """The pairs of these numbers as one batch, in this order: source EOS; BOS target; target EOS.
+
+    Each side is as wide as its longest sentence with EOS, rounded up to ``length_multiple``, and padded with 0.
+    """
+    source_BS = _with_eos(store.source_ids, store.source_offsets, indices, length_multiple)
+    target_out_BT = _with_eos(store.target_ids, store.target_offsets, indices, length_multiple)
+    target_in_BT = np.roll(target_out_BT, 1, axis=1)
+    target_in_BT[target_in_BT == EOS_ID] = PAD_ID
+    target_in_BT[:, 0] = BOS_ID
+    return Batch(torch.from_numpy(source_BS), torch.from_numpy(target_in_BT), torch.from_numpy(target_out_BT))
+
+
+def batches(
+    store: Store,
+    *,
+    batch_tokens: int,
+    microbatch_tokens: int | None = None,
+    seed: int,
+    start_epoch: int = 0,
+    start_step: int = 0,
+    length_multiple: int = 1,
+) -> Iterator[tuple[Position, list[Batch]]]:
+    """The steps from a position on, epoch after epoch without end: the microbatches, and the position after them.
+
+    A run that goes on from a position sees what a run never stopped sees from there. DataError when the epoch has
+    fewer steps than the position says, as it does for other data or another budget.
+    """
+    epoch, first = start_epoch, start_step
+    while True:
+        steps = plan(
+            store.source_lengths,
+            store.target_lengths,
+            batch_tokens=batch_tokens,
+            microbatch_tokens=microbatch_tokens,
+            seed=seed,
+            epoch=epoch,
+            length_multiple=length_multiple,
+        )
+        if first >= len(steps):
+            raise DataError(
+                f"data/loader: cannot go on from step {first} of epoch {epoch} (both from 0): the epoch has "
+                f"{len(steps)} steps. Continue with the data and settings of the stopped run, or start anew (--fresh)."
+            )
+        for number in range(first, len(steps)):
+            after = Position(epoch, number + 1) if number + 1 < len(steps) else Position(epoch + 1, 0)
+            yield after, [collate(store, rows, length_multiple=length_multiple) for rows in steps[number]]
+        epoch, first = epoch + 1, 0
+
+
+def _with_eos(ids: Ids, offsets: Indices, indices: Indices, length_multiple: int) -> NDArray[np.int64]:
+    """Rows of ids and EOS, padded: every token is moved by one indexed assignment, none by a Python loop."""
+    begins = offsets[indices]
+    lengths = offsets[indices + 1] - begins
+    width = -(-(int(lengths.max()) + 1) // length_multiple) * length_multiple
+    padded = np.full((len(indices), width), PAD_ID, dtype=np.int64)
+    columns = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = np.repeat(np.arange(len(indices)), lengths)
+    padded[rows, columns] = ids[np.repeat(begins, lengths) + columns]
+    padded[np.arange(len(indices)), lengths] = EOS_ID
+    return padded

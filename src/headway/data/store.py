@@ -1,0 +1,208 @@
+"""Pairs of token id sequences on disk, memory-mapped: a corpus may be larger than memory.
+
+A store is a folder: ``source.ids``, ``source.offsets``, ``target.ids``, ``target.offsets`` (little-endian numbers) and
+``store.json``, which says how many and of what type. Sentence i of a side is ``ids[offsets[i] : offsets[i + 1]]``.
+A store holds neither BOS nor EOS, and no length counts them: ``data/loader.py`` adds them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import DataError
+from headway.folder.atomic import sync_folder
+from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+FORMAT = "headway-store"
+VERSION = 1
+DESCRIPTION = "store.json"
+ID_TYPES = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
+OFFSET_TYPE = np.dtype("<i8")
+SIDES = ("source", "target")
+BUFFERED_TOKENS = 1 << 20
+REMEDY = "Prepare the data again (headway prepare)."
+
+Ids = NDArray[np.uint16] | NDArray[np.uint32]
+Lengths = NDArray[np.int64]
+
+
+class _SideWriter:
+    """One side of a store while it is written."""
+
+    def __init__(self, folder: Path, side: str, vocab_size: int) -> None:
+        self.vocab_size = vocab_size
+        self.type_name = "uint16" if vocab_size <= 1 << 16 else "uint32"
+        self.num_tokens = 0
+        self._ids: list[int] = []
+        self._ends: list[int] = []
+        self._files: list[BinaryIO] = []
+        for kind in ("ids", "offsets"):
+            self._files.append((folder / f"{side}.{kind}").open("wb"))
+        self._files[1].write(np.zeros(1, OFFSET_TYPE).tobytes())
+
+    def append(self, ids: Sequence[int]) -> None:
+        self._ids.extend(ids)
+        self.num_tokens += len(ids)
+        self._ends.append(self.num_tokens)
+        if len(self._ids) + len(self._ends) >= BUFFERED_TOKENS:
+            self.flush()
+
+    def flush(self) -> None:
+        ids = np.asarray(self._ids, dtype=np.int64)
+        assert not len(ids) or (ids.min() >= 0 and ids.max() < self.vocab_size), "a token id outside the vocabulary"
+        assert not np.isin(ids, (PAD_ID, BOS_ID, EOS_ID)).any(), "a control id in a sentence"
+        self._files[0].write(ids.astype(ID_TYPES[self.type_name]).tobytes())
+        self._files[1].write(np.asarray(self._ends, dtype=OFFSET_TYPE).tobytes())
+        self._ids.clear()
+        self._ends.clear()
+
+    def finish(self) -> None:
+        self.flush()
+        for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Close the files; what a full disk does not take at this point is lost with the rest of the store."""
+        for file in self._files:
+            with suppress(OSError):
+                file.close()
+
+
+class StoreWriter:
+    """Writes a store pair by pair; the folder is complete or absent.
+
+    Until the block ends well everything lies in ``NAME.part``, which a failing block removes and the next writer
+    overwrites after a kill. A store that was there before is replaced. OSError when the disk is full.
+    """
+
+    def __init__(self, folder: Path, *, source_vocab_size: int, target_vocab_size: int) -> None:
+        self._folder = folder
+        self._beside = folder.with_name(folder.name + ".part")
+        self._vocab_sizes = (source_vocab_size, target_vocab_size)
+        self._sides: list[_SideWriter] = []
+        self._num_pairs = 0
+
+    def __enter__(self) -> Self:
+        shutil.rmtree(self._beside, ignore_errors=True)
+        self._beside.mkdir(parents=True)
+        self._sides = [
+            _SideWriter(self._beside, side, size) for side, size in zip(SIDES, self._vocab_sizes, strict=True)
+        ]
+        return self
+
+    def append(self, source: Sequence[int], target: Sequence[int]) -> None:
+        """Add one pair of ids, without BOS and EOS."""
+        self._sides[0].append(source)
+        self._sides[1].append(target)
+        self._num_pairs += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            for side in self._sides:
+                side.close()
+            shutil.rmtree(self._beside, ignore_errors=True)
+
+    def _finish(self) -> None:
+        description: dict[str, object] = {"format": FORMAT, "version": VERSION, "pairs": self._num_pairs}
+        for name, side in zip(SIDES, self._sides, strict=True):
+            side.finish()
+            description[name] = {"tokens": side.num_tokens, "type": side.type_name, "vocab_size": side.vocab_size}
+        with (self._beside / DESCRIPTION).open("wb") as file:
+            file.write(json.dumps(description, indent=2).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(self._beside)
+        if self._folder.exists():
+            # Without its description an old store is no store, so that half of one is never opened.
+            (self._folder / DESCRIPTION).unlink(missing_ok=True)
+            shutil.rmtree(self._folder)
+        self._beside.rename(self._folder)
+        sync_folder(self._folder.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """An open store. Arrays are views of the files, read only; lengths are in tokens, without BOS and EOS."""
+
+    source_ids: Ids
+    source_offsets: NDArray[np.int64]
+    source_lengths: Lengths
+    target_ids: Ids
+    target_offsets: NDArray[np.int64]
+    target_lengths: Lengths
+
+    @staticmethod
+    def open(folder: Path) -> "Store":
+        """Map the files of a folder. DataError, naming the file, when one is missing, cut or does not fit."""
+        description = _read_description(folder)
+        sides = [_open_side(folder, name, description) for name in SIDES]
+        return Store(*sides[0], *sides[1])
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def source(self, index: int) -> Ids:
+        """The source ids of a pair, counted from 0."""
+        return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
+
+    def target(self, index: int) -> Ids:
+        """The target ids of a pair, counted from 0."""
+        return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
+
+
+def _read_description(folder: Path) -> dict[str, object]:
+    path = folder / DESCRIPTION
+    try:
+        description = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"data/store: cannot read {path}: {error.strerror}; a store has this file. {REMEDY}") from error
+    except ValueError as error:  # not JSON, not UTF-8
+        raise DataError(f"data/store: {path} is not JSON ({error}). {REMEDY}") from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise DataError(f"data/store: {path} does not describe a store; wanted the format {FORMAT!r}. {REMEDY}")
+    if description.get("version") != VERSION:
+        found = description.get("version")
+        raise DataError(f"data/store: {path} has store version {found}; this Headway reads {VERSION}. {REMEDY}")
+    return description
+
+
+def _open_side(folder: Path, side: str, description: dict[str, object]) -> tuple[Ids, NDArray[np.int64], Lengths]:
+    entry = description.get(side)
+    fields = entry if isinstance(entry, dict) else {}
+    num_pairs, num_tokens, type_name = description.get("pairs"), fields.get("tokens"), fields.get("type")
+    if not isinstance(num_pairs, int) or not isinstance(num_tokens, int) or type_name not in ID_TYPES:
+        raise DataError(f"data/store: {folder / DESCRIPTION} lacks the counts or the type of the {side}. {REMEDY}")
+    offsets = _map(folder / f"{side}.offsets", OFFSET_TYPE, num_pairs + 1)
+    ids = _map(folder / f"{side}.ids", ID_TYPES[type_name], num_tokens)
+    lengths = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != num_tokens or (len(lengths) and lengths.min() < 0):
+        raise DataError(f"data/store: {folder / side}.offsets does not cut {num_tokens:,} ids into sentences. {REMEDY}")
+    return ids, offsets, lengths
+
+
+def _map(path: Path, dtype: np.dtype, count: int) -> NDArray:
+    try:
+        size = path.stat().st_size
+        if size != count * dtype.itemsize:
+            wanted = count * dtype.itemsize
+            raise DataError(f"data/store: {path} has {size:,} bytes; {DESCRIPTION} asks for {wanted:,}. {REMEDY}")
+        if not count:  # an empty file cannot be mapped
+            return np.empty(0, dtype)
+        return np.asarray(np.memmap(path, dtype, mode="r", shape=(count,)))
+    except OSError as error:
+        raise DataError(f"data/store: cannot read {path}: {error.strerror}. {REMEDY}") from error
