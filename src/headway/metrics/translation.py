@@ -108,7 +108,7 @@ def score_translations(
     sacreBLEU's bootstrap (mean and half-width of the middle 95 %), with its fixed seed. TER is the slow one of the
     three. Raises MetricError for unequal counts, no sentences, or a tokenizer that is unknown or not installed.
     """
-    _check_counts(references, hypotheses=hypotheses)
+    _check_counts(references, hypothesis=hypotheses)
     warnings: list[str] = []
     name = _choose_tokenizer(tokenize, target_language, warnings)
     num_bootstrap = _affordable(num_bootstrap, len(references), warnings) if confidence else 0
@@ -123,7 +123,7 @@ def score_translations(
         if include_ter:
             ter_score = ter.corpus_score(hypotheses, [references], n_bootstrap=num_bootstrap)
             scores.append(_metric_score("TER", ter_score, str(ter.get_signature()), num_bootstrap))
-    _warn_of_tokens(warnings, name, hypotheses=hypotheses, references=references)
+    _warn_of_tokens(warnings, name, hypothesis=hypotheses, reference=references)
     return TranslationScores(
         bleu=scores[0],
         chrf=scores[1],
@@ -171,7 +171,7 @@ def compare_translations(
             n_samples=num_bootstrap,
         )
         signatures, results = test()
-    _warn_of_tokens(warnings, name, baseline=baseline, system=system, references=references)
+    _warn_of_tokens(warnings, name, baseline=baseline, system=system, reference=references)
     return PairedComparison(
         # sacreBLEU renames chrF to chrF2 (its beta); the order stays.
         metrics=tuple(

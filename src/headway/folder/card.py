@@ -1,0 +1,201 @@
+"""The card of a model folder: what it translates, what it was trained on, how well it does, and its limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headway.config.load import to_toml
+from headway.config.schema import RunConfig
+from headway.folder.contents import FolderConfig
+from headway.metrics.translation import MetricScore, TranslationScores
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusCounts:
+    """What happened to every pair that was read; the numbers of a corpus add up.
+
+    ``dropped``: filter -> pairs it took. ``overlap``: test or validation set -> its sentences that training text holds.
+    """
+
+    pairs_read: int
+    pairs_kept: int
+    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
+    overlap: Mapping[str, int] = field(default_factory=dict[str, int])
+    validation_pairs: int = 0
+    test_pairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSet:
+    """One set of sentences and the scores on it; ``perplexity`` is per token, None where it was not computed."""
+
+    name: str
+    scores: TranslationScores
+    perplexity: float | None = None
+
+
+def write_card(
+    config: FolderConfig,
+    run: RunConfig,
+    *,
+    num_parameters: int,
+    corpus: CorpusCounts | None = None,
+    scored: Sequence[ScoredSet] = (),
+    versions: Mapping[str, str] | None = None,
+    folder_name: str = "FOLDER",
+) -> str:
+    """Return the card as Markdown. ``versions``: library -> its version; ``folder_name`` stands in the commands."""
+    source, target = config.source_language or "source", config.target_language or "target"
+    sections = [
+        _opening(config, run, source, target, num_parameters),
+        _usage(folder_name),
+        _quality(scored),
+        _data(corpus),
+        _training(config, run, versions or {}),
+        _limits(config, scored),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num_parameters: int) -> str:
+    model = config.model
+    lines = [
+        f"# {_inline(run.title) or f'Translation from {source} to {target}'}",
+        "",
+        f"A Transformer encoder-decoder that translates {source} to {target}, made with Headway {config.headway_version}.",
+    ]
+    if run.note:
+        lines += ["", _inline(run.note)]
+    layers = f"{model.num_encoder_layers} encoder and {model.num_decoder_layers} decoder layers"
+    vocabulary = f"{model.vocab_size:,} shared" if config.text.shared_vocabulary else _separate(config)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"- parameters: {num_parameters:,}",
+            f"- shape: {layers}, d_model {model.d_model:,}, d_ff {model.d_ff:,}, {model.num_heads} heads",
+            f"- vocabulary: {vocabulary} tokens",
+            f"- decoding: beam {config.search.beam_size}, length penalty {config.search.length_penalty:g}, "
+            f"at most {config.search.max_extra_tokens} tokens more than the source",
+        ]
+    )
+
+
+def _separate(config: FolderConfig) -> str:
+    source_size = config.model.source_vocab_size or config.model.vocab_size
+    return f"{source_size:,} source and {config.model.vocab_size:,} target"
+
+
+def _usage(folder_name: str) -> str:
+    name = f"'{folder_name}'" if " " in folder_name else folder_name
+    return "\n".join(
+        [
+            "## Use",
+            "",
+            "```sh",
+            f"echo 'One sentence a line.' | headway translate -m {name}",
+            f"headway evaluate -m {name} --source test.source --reference test.target",
+            f"headway describe {name}",
+            "```",
+        ]
+    )
+
+
+def _quality(scored: Sequence[ScoredSet]) -> str:
+    lines = ["## Quality", ""]
+    if not scored:
+        return "\n".join([*lines, "Not measured: no test or validation files were given."])
+    lines += [
+        "95 % intervals are sacreBLEU's bootstrap. TER: lower is better. Perplexity is per token of this vocabulary.",
+        "",
+        "| set | sentences | BLEU | chrF | TER | length ratio | perplexity |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for entry in scored:
+        scores = entry.scores
+        ter = _with_interval(scores.ter) if scores.ter else "-"
+        perplexity = "-" if entry.perplexity is None else f"{entry.perplexity:.2f}"
+        lines.append(
+            f"| {_cell(entry.name)} | {scores.num_sentences:,} | {_with_interval(scores.bleu)} | "
+            f"{_with_interval(scores.chrf)} | {ter} | {scores.length_ratio:.3f} | {perplexity} |"
+        )
+    signatures = {
+        f"{score.name}: `{score.signature}`"
+        for entry in scored
+        for score in (entry.scores.bleu, entry.scores.chrf, entry.scores.ter)
+        if score
+    }
+    lines += ["", "Signatures:", "", *(f"- {signature}" for signature in sorted(signatures))]
+    warnings = list(dict.fromkeys(warning for entry in scored for warning in entry.scores.warnings))
+    if warnings:
+        lines += ["", "Warnings:", "", *(f"- {_inline(warning)}" for warning in warnings)]
+    return "\n".join(lines)
+
+
+def _with_interval(score: MetricScore) -> str:
+    if score.low is None or score.high is None:
+        return f"{score.value:.2f}"
+    return f"{score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
+
+
+def _data(corpus: CorpusCounts | None) -> str:
+    lines = ["## Data", ""]
+    if corpus is None:
+        return "\n".join([*lines, "No counts were kept."])
+    lines += ["| pairs | count |", "|---|---:|", f"| read | {corpus.pairs_read:,} |"]
+    lines += [f"| dropped: {_cell(name)} | {count:,} |" for name, count in corpus.dropped.items()]
+    lines += [
+        f"| trained on | {corpus.pairs_kept:,} |",
+        f"| validation | {corpus.validation_pairs:,} |",
+        f"| test | {corpus.test_pairs:,} |",
+    ]
+    if corpus.overlap:
+        lines += ["", "Sentences of other sets that the training text holds too:", ""]
+        lines += [f"- {_inline(name)}: {count:,}" for name, count in corpus.overlap.items()]
+    return "\n".join(lines)
+
+
+def _training(config: FolderConfig, run: RunConfig, versions: Mapping[str, str]) -> str:
+    training = config.training
+    recipe = to_toml(run).strip()
+    fence = "```"
+    while fence in recipe:
+        fence += "`"
+    lines = [
+        "## Training",
+        "",
+        f"{training.steps:,} steps, {training.epochs:.2f} epochs over {training.pairs:,} pairs, "
+        f"{_duration(training.seconds)}, precision {training.precision or 'not known'}, seed {training.seed}.",
+    ]
+    if versions:
+        lines += [
+            "",
+            "Versions: " + ", ".join(f"{_inline(name)} {version}" for name, version in versions.items()) + ".",
+        ]
+    return "\n".join([*lines, "", f"{fence}toml", recipe, fence])
+
+
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"
+
+
+def _limits(config: FolderConfig, scored: Sequence[ScoredSet]) -> str:
+    lines = [
+        "## Limits",
+        "",
+        f"- The longest source trained on has {config.max_source_tokens:,} tokens; longer input is split into sentences.",
+        "- Text unlike the training text (other subjects, spelling, languages) is translated worse, and nothing says so.",
+        "- A translation may be fluent and wrong: numbers, names and negations deserve a look.",
+    ]
+    if not scored:
+        lines.append("- Its quality has not been measured.")
+    return "\n".join(lines)
+
+
+def _inline(text: str) -> str:
+    """Return text as one line, with what Markdown could take for HTML made plain."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _inline(text).replace("|", "\\|")
