@@ -27,10 +27,11 @@ class _Widths:
     source: Indices
     target: Indices
     longer: Indices
+    multiple: int  # every width is one of this number
 
     def of(self, rows: Indices) -> "_Widths":
         """The widths of some of the pairs."""
-        return _Widths(self.source[rows], self.target[rows], self.longer[rows])
+        return _Widths(self.source[rows], self.target[rows], self.longer[rows], self.multiple)
 
 
 def plan(
@@ -80,7 +81,7 @@ def padding_share(
 
 def _widths(source_lengths: Indices, target_lengths: Indices, multiple: int) -> _Widths:
     source, target = (-(-(lengths + 1) // multiple) * multiple for lengths in (source_lengths, target_lengths))
-    return _Widths(source, target, np.maximum(source, target))
+    return _Widths(source, target, np.maximum(source, target), multiple)
 
 
 def _check(widths: _Widths, name: str, budget: int) -> None:
@@ -113,7 +114,7 @@ def _order(widths: _Widths, noise: NDArray[np.float64] | float) -> Indices:
     The difference runs up through one width and down through the next, so that neighbours are alike on both sides at
     the seam too.
     """
-    upwards = np.where(widths.longer % 2, 1, -1)
+    upwards = np.where(widths.longer // widths.multiple % 2, 1, -1)
     span = 2.0 * float(widths.longer.max()) + 4  # more than difference and noise can make, so widths never mix
     key = widths.longer * span + upwards * (widths.source - widths.target) + noise
     return np.argsort(-key, kind="stable")
