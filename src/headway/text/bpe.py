@@ -86,7 +86,7 @@ def _pre_tokenizer(*, byte_level: bool) -> "PreTokenizer":
 
 
 def _train(texts: Iterator[str], vocab_size: int, *, byte_level: bool) -> "LibraryTokenizer":
-    """The library's tokenizer with the learnt tokens alone; the alphabet is in it whatever ``vocab_size`` says."""
+    """Return the library's tokenizer with the learnt tokens alone; the alphabet is in it, whatever ``vocab_size``."""
     import tokenizers  # noqa: PLC0415 - importing this room must be instant
 
     inner = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -103,7 +103,7 @@ def _train(texts: Iterator[str], vocab_size: int, *, byte_level: bool) -> "Libra
 
 
 def _assemble(trained: "LibraryTokenizer", *, byte_level: bool, leading_space: bool) -> Tokenizer:
-    """The learnt tokens and merges behind the four control tokens, with what prepares text and undoes it."""
+    """Put the learnt tokens and merges behind the four control tokens, with what prepares text and undoes it."""
     import tokenizers  # noqa: PLC0415 - importing this room must be instant
     from tokenizers import decoders  # noqa: PLC0415 - the same
 

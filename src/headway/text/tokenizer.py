@@ -17,13 +17,23 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 CONTROL_TOKENS = ("⟨pad⟩", "⟨unk⟩", "⟨bos⟩", "⟨eos⟩")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
+# What a tokenizer of the library must hold for text to survive: nothing looked for in text, cut, padded or changed.
+LAYOUT: dict[str, tuple[object, ...]] = {
+    "added_tokens": ([],),
+    "truncation": (None,),
+    "padding": (None,),
+    "post_processor": (None,),
+    "normalizer": (None, {"type": "Prepend", "prepend": " "}),
+}
+
 
 class Tokenizer:
     """A learnt vocabulary that turns text into token ids and back.
 
     One space is put before a text that is not empty and taken away after decoding, so a word is the same token at the
     start of a sentence and inside it; a character vocabulary that knows no space goes without.
-    With a byte-level vocabulary ``decode(encode(text)) == text`` for every text.
+    With a byte-level vocabulary (``byte_fallback``) ``decode(encode(text)) == text`` for every text; with a vocabulary
+    of characters, for every text of characters that it knows, and others become UNK.
     """
 
     def __init__(self, inner: "LibraryTokenizer") -> None:
@@ -50,7 +60,7 @@ class Tokenizer:
         return cls(inner)
 
     def to_json(self) -> str:
-        """The whole tokenizer as one JSON text, which the `tokenizers` library also reads."""
+        """Give the whole tokenizer as one JSON text, which the `tokenizers` library also reads."""
         return self._inner.to_str(pretty=False)
 
     @property
@@ -69,7 +79,7 @@ class Tokenizer:
         return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; PAD, BOS and EOS vanish, UNK and broken UTF-8 become U+FFFD.
+        """Return the text of token ids; PAD, BOS and EOS vanish, UNK and broken UTF-8 become U+FFFD.
 
         Raises TextError for an id outside the vocabulary.
         """
@@ -111,7 +121,7 @@ def check_encodable(text: str) -> None:
 
 
 def byte_characters() -> dict[str, int]:
-    """The 256 printable characters by which a byte-level vocabulary writes bytes, each with its byte.
+    """Give the 256 printable characters by which a byte-level vocabulary writes bytes, each with its byte.
 
     Bytes that are printable in Latin-1 stand for themselves, the others for U+0100 onwards in their order: the
     convention of GPT-2, which the `tokenizers` library follows.
@@ -122,7 +132,7 @@ def byte_characters() -> dict[str, int]:
 
 
 def _pieces_of(names: list[str], *, byte_level: bool) -> list[bytes]:
-    """The bytes that each token adds to a decoded text."""
+    """Return the bytes that each token adds to a decoded text."""
     controls = [b"" for _ in CONTROL_TOKENS]
     controls[UNK_ID] = REPLACEMENT.encode("utf-8")
     learnt = names[len(CONTROL_TOKENS) :]
@@ -137,12 +147,14 @@ def _pieces_of(names: list[str], *, byte_level: bool) -> list[bytes]:
 
 def _check_description(description: dict[str, object]) -> None:
     """Refuse a tokenizer of the library that is not laid out as Headway's are."""
-    added = description["added_tokens"]
-    if added:
-        raise _foreign("tokens that are looked for in text (added_tokens)", "none")
+    for part, wanted in LAYOUT.items():
+        if description[part] not in wanted:
+            raise _foreign(f"{part} {description[part]}", " or ".join(map(str, wanted)))
     model = description["model"]
     if not isinstance(model, dict) or model.get("type") != "BPE":
         raise _foreign("a model that is not BPE", "BPE")
+    if model["dropout"] is not None:
+        raise _foreign(f"BPE dropout {model['dropout']}", "none")
     by_id = {token_id: name for name, token_id in model["vocab"].items()}
     if sorted(by_id) != list(range(len(model["vocab"]))):
         raise _foreign("ids with gaps or repeats", f"0 to {len(model['vocab']) - 1}")
