@@ -189,7 +189,7 @@ def test_an_output_of_400_tokens_is_not_cut_by_default(beam_size):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_a_hypothesis_that_had_to_end_at_the_limit_is_flagged(beam_size):
-    predictor = TablePredictor(7, seed=4, end_bonus=-300.0)
+    predictor = TablePredictor(13, seed=4, end_bonus=-300.0)
     results = search(predictor, *sources([4, 5], [6]), beam_size=beam_size, length_penalty=0.0)
     assert [len(hypotheses[0].token_ids) for hypotheses in results] == [3 + 50, 2 + 50]  # source with EOS, + 50
     for hypotheses in results:
@@ -226,7 +226,7 @@ def test_a_forced_prefix_is_kept_and_the_rest_is_searched_fully(alpha):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_long_forced_prefix_still_has_room_for_50_tokens(beam_size):
-    predictor = TablePredictor(7, seed=8, end_bonus=-300.0)
+    predictor = TablePredictor(13, seed=8, end_bonus=-300.0)
     prefix = [4 + place % 3 for place in range(61)]
     (hypotheses,) = search(predictor, *sources([4]), beam_size=beam_size, length_penalty=0.0, prefix_B=[prefix])
     assert list(hypotheses[0].token_ids[:61]) == prefix
