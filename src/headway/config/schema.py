@@ -12,7 +12,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 class Section(BaseModel):
     """One table of a recipe."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):

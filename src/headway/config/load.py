@@ -1,0 +1,376 @@
+"""From a recipe, a preset's name and ``--set`` values to a RunConfig, and back to TOML.
+
+A recipe is a TOML file with the sections of RunConfig. Its ``[model]`` may start from a named model,
+``preset = "base"``; the section's other keys then change that model. ``--set section.key=value`` comes last and changes
+one key. Its value follows TOML, with two easements: a bare word is a string (``no`` stays the language code "no"), and
+an empty value takes the key back to its default.
+"""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from headway.config.presets import PRESETS
+from headway.config.schema import RunConfig
+from headway.errors import ConfigError
+
+Key = tuple[str, ...]
+Table = dict[str, object]
+
+# pydantic's name of an error -> what was wanted, filled in from the error's context
+WANTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text in quotes",
+    "bool_type": "true or false",
+    "model_type": "a section of keys",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "{ge:g} or more",
+    "less_than": "less than {lt:g}",
+    "literal_error": "{expected}",
+}
+_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
+_ASSIGNMENT = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
+_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where each key was said, for error messages: the recipe's name, lines from 1, and the ``--set`` values."""
+
+    name: str = ""
+    lines: Mapping[Key, int] = field(default_factory=dict[Key, int])
+    overrides: Mapping[Key, str] = field(default_factory=dict[Key, str])
+
+    def of(self, key: Key) -> str:
+        """Say where a key was given, as ``train.toml line 12``."""
+        inside = [text for said, text in self.overrides.items() if key and said[: len(key)] == key]
+        if inside:  # a section's error is told at the last of its keys that were set
+            return f"--set {inside[-1]}"
+        if key in self.lines:
+            return f"{self.name} line {self.lines[key]}"
+        return self.name or "settings"
+
+
+class Change(NamedTuple):
+    """One key whose value differs between two configurations."""
+
+    key: str
+    old: object
+    new: object
+
+
+def load(recipe: str | Path, *, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a recipe: the name of a packaged one (a str such as ``demo``), or the path of a TOML file.
+
+    A packaged name wins over a file of the same name; ``./demo`` means the file. Raises ConfigError, with every problem
+    in one message, each with its line.
+    """
+    if isinstance(recipe, str) and recipe in recipe_names():
+        content = files("headway.config").joinpath("recipes", f"{recipe}.toml").read_bytes()
+    else:
+        content = _read(Path(recipe))
+    return load_text(_decode(content, str(recipe)), name=str(recipe), overrides=overrides)
+
+
+def load_text(text: str, *, name: str = "recipe", overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a recipe from its TOML text; ``name`` stands for it in error messages."""
+    try:
+        table: Table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_explain_toml(error, text, name)) from None
+    return build(table, name=name, lines=_key_lines(text), overrides=overrides)
+
+
+def load_preset(name: str, *, overrides: Sequence[str] = ()) -> RunConfig:
+    """Give the configuration of a named model, all else at its default; raises ConfigError for an unknown name."""
+    return build({"model": {"preset": name}}, name=name, overrides=overrides)
+
+
+def build(
+    table: Mapping[str, object],
+    *,
+    name: str = "",
+    lines: Mapping[Key, int] | None = None,
+    overrides: Sequence[str] = (),
+) -> RunConfig:
+    """Check a table of sections, changed by ``--set`` values, and fill in the defaults."""
+    merged = deepcopy(dict(table))
+    said = dict(_parse_override(text) for text in overrides)
+    origin = Origin(name, lines or {}, {key: text for key, (text, _) in said.items()})
+    _resolve_preset(merged, origin, said)
+    for key, (text, value) in said.items():
+        if key != ("model", "preset"):
+            _put(merged, key, text=text, value=value)
+    try:
+        return RunConfig.model_validate(merged)
+    except ValidationError as error:
+        details = sorted(error.errors(include_url=False), key=lambda detail: origin.lines.get(_key(detail), 0))
+        problems = [_explain(detail, origin) for detail in details]
+    if len(problems) == 1:
+        raise ConfigError(f"config/load: {problems[0]}.")
+    listed = "; ".join(f"({number}) {problem}" for number, problem in enumerate(problems, 1))
+    raise ConfigError(f"config/load: {len(problems)} problems: {listed}.")
+
+
+def recipe_names() -> list[str]:
+    """List the packaged recipes by name, in alphabetical order."""
+    found = files("headway.config").joinpath("recipes").iterdir()
+    return sorted(entry.name.removesuffix(".toml") for entry in found if entry.name.endswith(".toml"))
+
+
+def to_toml(config: RunConfig, *, everything: bool = True) -> str:
+    """Write a configuration as a recipe that ``load`` reads back to an equal one.
+
+    With ``everything`` false only the keys that differ from the defaults are written. Keys without a value (None) are
+    absent.
+    """
+    settings = config.model_dump(exclude_none=True, exclude_defaults=not everything)
+    top = [f"{key} = {_to_toml_value(value)}" for key, value in settings.items() if not isinstance(value, dict)]
+    blocks = ["\n".join(top)] if top else []
+    for section, value in settings.items():
+        if isinstance(value, dict):
+            entries = [f"{key} = {_to_toml_value(entry)}" for key, entry in value.items()]
+            blocks.append("\n".join([f"[{section}]", *entries]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def difference(old: RunConfig, new: RunConfig) -> list[Change]:
+    """List the keys, as ``section.key``, whose values differ, in the schema's order."""
+    before, after = _flatten(old), _flatten(new)
+    return [Change(key, before[key], after[key]) for key in before if before[key] != after[key]]
+
+
+def _flatten(config: RunConfig) -> Table:
+    flat: Table = {}
+    for section, value in config.model_dump().items():
+        if isinstance(value, dict):
+            flat.update({f"{section}.{key}": entry for key, entry in value.items()})
+        else:
+            flat[section] = value
+    return flat
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> bytes:
+    names = recipe_names()
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        stem = path.name.removesuffix(".toml")
+        near = difflib.get_close_matches(stem, names, n=1)
+        hint = f"the nearest packaged recipe is {near[0]}" if near else "packaged recipes are " + ", ".join(names)
+        raise ConfigError(f"config/load: {path}: there is no such file; {hint}. Give a TOML file or a name.") from None
+    except IsADirectoryError:
+        raise ConfigError(f"config/load: {path} is a folder; wanted a recipe, a TOML file.") from None
+    except OSError as error:
+        raise ConfigError(f"config/load: {path} cannot be read: {error.strerror}. Check its path and rights.") from None
+
+
+def _decode(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")  # Windows editors put a byte order mark first, which TOML does not know
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{content[error.start]:02x}"
+        raise ConfigError(
+            f"config/load: {name} line {line}: found {found}, which is not UTF-8. Save the recipe as UTF-8."
+        ) from None
+
+
+def _explain_toml(error: tomllib.TOMLDecodeError, text: str, name: str) -> str:
+    message = str(error)
+    where = f"{name} line {text.count(chr(10)) + 1}"
+    if match := _POSITION.search(message):
+        message = message[: match.start()]
+        if match[1]:
+            where = f"{name} line {match[1]} column {match[2]}"
+    return f'config/load: {where}: not TOML: {message}. Mend that line; text stands in quotes, as in name = "text".'
+
+
+def _key_lines(text: str) -> dict[Key, int]:
+    """Find the line of each key and section header; a key in a form not foreseen here is only left without its line."""
+    lines: dict[Key, int] = {}
+    section: Key = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            section = _split_key(header[1])
+            lines.setdefault(section, number)
+        elif assignment := _ASSIGNMENT.match(line):
+            lines.setdefault(section + _split_key(assignment[1]), number)
+    return lines
+
+
+def _split_key(text: str) -> Key:
+    """Split a dotted key as TOML does; () when it is none."""
+    try:
+        table: object = tomllib.loads(f"{text} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    key: Key = ()
+    while isinstance(table, dict):
+        name, table = next(iter(table.items()))
+        key += (name,)
+    return key
+
+
+# Overrides and presets -----------------------------------------------------------------------------------------------
+
+
+def _parse_override(text: str) -> tuple[Key, tuple[str, object]]:
+    """Take ``section.key=value`` apart into its key and (text, value)."""
+    name, equals, written = text.partition("=")
+    key = tuple(part.strip() for part in name.split("."))
+    if not equals or not all(key):
+        raise ConfigError(f"config/load: --set {text}: wanted section.key=value, as in model.d_model=256.")
+    if len(key) == 1 and key[0] in _sections():
+        raise ConfigError(
+            f"config/load: --set {text}: {key[0]} is a section. Set its keys one by one, as {key[0]}.key=value."
+        )
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"config/load: --set {text!a}: the value is not valid UTF-8. Rename the file.") from None
+    return key, (text, _parse_value(written.strip(), key, text))
+
+
+def _parse_value(written: str, key: Key, text: str) -> object:
+    try:
+        table = tomllib.loads(f"value = {written}")
+    except tomllib.TOMLDecodeError as error:
+        if written[:1] in ("'", '"'):
+            raise ConfigError(f"config/load: --set {text}: the value is not TOML: {error}. Close its quotes.") from None
+        return written
+    value = table["value"]
+    if len(table) > 1 or (key in _text_keys() and not isinstance(value, str)):
+        return written  # a file called 2024, a column number, the language code `nan`
+    return value
+
+
+def _put(table: Table, key: Key, *, text: str, value: object) -> None:
+    """Set one key of a table of sections, or take it out when its value is empty and it is not text."""
+    for section in key[:-1]:
+        inner = table.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"config/load: --set {text}: {section} is not a section.")
+        table = inner
+    if value == "" and key not in _text_keys() and text.endswith("="):
+        table.pop(key[-1], None)
+        if key not in _known_keys():
+            table[key[-1]] = value  # an unknown key stays, so that it is reported
+    else:
+        table[key[-1]] = value
+
+
+def _resolve_preset(table: Table, origin: Origin, said: Mapping[Key, tuple[str, object]]) -> None:
+    """Replace ``model.preset`` by the keys of that model; the section's own keys win over them."""
+    model = table.get("model", {})
+    key = ("model", "preset")
+    if not isinstance(model, dict) or not ("preset" in model or key in said):
+        return
+    name = model.pop("preset", None)
+    name = said[key][1] if key in said else name
+    if name == "":
+        return
+    if not isinstance(name, str) or name not in PRESETS:
+        raise ConfigError(
+            f"config/load: {origin.of(key)}: there is no preset {_show(name)}; wanted one of {', '.join(PRESETS)}."
+        )
+    table["model"] = PRESETS[name].model_dump(exclude_unset=True) | model
+
+
+# What the schema knows -----------------------------------------------------------------------------------------------
+
+
+def _sections() -> dict[str, type[BaseModel]]:
+    return {
+        name: info.annotation
+        for name, info in RunConfig.model_fields.items()
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+    }
+
+
+def _fields() -> Iterator[tuple[Key, object]]:
+    sections = _sections()
+    for name, info in RunConfig.model_fields.items():
+        if name not in sections:
+            yield (name,), info.annotation
+    for section, kind in sections.items():
+        yield from (((section, name), info.annotation) for name, info in kind.model_fields.items())
+    yield ("model", "preset"), str
+
+
+def _known_keys() -> set[Key]:
+    return {key for key, _ in _fields()}
+
+
+def _text_keys() -> set[Key]:
+    return {key for key, kind in _fields() if kind is str}
+
+
+# Telling what is wrong -----------------------------------------------------------------------------------------------
+
+
+def _key(detail: ErrorDetails) -> Key:
+    return tuple(str(part) for part in detail["loc"])
+
+
+def _explain(detail: ErrorDetails, origin: Origin) -> str:
+    """Turn one of pydantic's errors into: where, key, found, wanted."""
+    key, kind, context = _key(detail), detail["type"], detail.get("ctx", {})
+    where, name = origin.of(key), ".".join(key)
+    if kind == "extra_forbidden":
+        return f"{where}: unknown {_name_unknown(key, detail['input'])}"
+    if kind == "value_error":
+        return f"{where}: {context['error']}"
+    if kind in WANTED:
+        return f"{where}: {name}: found {_show(detail['input'])}, wanted {WANTED[kind].format(**context)}"
+    return f"{where}: {name}: found {_show(detail['input'])}: {detail['msg']}"
+
+
+def _name_unknown(key: Key, value: object) -> str:
+    sections = _sections()
+    if len(key) == 1 and isinstance(value, dict):
+        near = difflib.get_close_matches(key[0], sections, n=1)
+        return f"section [{key[0]}]; " + (f"the nearest is [{near[0]}]" if near else f"there are {', '.join(sections)}")
+    name, last = ".".join(key), key[-1]
+    homes = [".".join(known) for known in sorted(_known_keys()) if known[-1] == last]
+    siblings = [known[-1] for known in _known_keys() if known[:-1] == key[:-1]]
+    near = difflib.get_close_matches(last, sorted(siblings), n=1)
+    everywhere = difflib.get_close_matches(name, sorted(".".join(known) for known in _known_keys()), n=1, cutoff=0.0)
+    if homes:
+        nearest = homes[0]
+    elif near:
+        nearest = ".".join((*key[:-1], near[0]))
+    else:
+        nearest = everywhere[0]
+    return f"key {name}; the nearest is {nearest}"
+
+
+def _show(value: object) -> str:
+    """Write a value as TOML would have it, cut to what a line can hold."""
+    if isinstance(value, dict):
+        return "a section"
+    text = _to_toml_value(value) if isinstance(value, str | int | float) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _to_toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML is stricter on DEL alone
+    return repr(value)
