@@ -1,0 +1,91 @@
+"""Files of parallel text, whatever their format, as pairs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from headway.corpus.compression import FilePath, compression_of
+from headway.corpus.jsonl import read_jsonl
+from headway.corpus.lines import STANDARD_STREAM, name_of
+from headway.corpus.moses import read_moses
+from headway.corpus.pair import SentencePair
+from headway.corpus.tsv import read_tsv
+from headway.errors import CorpusError
+
+
+class Reader(Protocol):
+    """Reads a file that holds both sides; ``fields`` say where in a record they are (empty: the format's default)."""
+
+    def __call__(
+        self, path: FilePath, *, languages: tuple[str, str], fields: tuple[str, str]
+    ) -> Iterator[SentencePair]:
+        """Yield the pairs in file order."""
+        ...
+
+
+# Formats of one file that holds both sides; "moses" is the one format of two files.
+READERS: dict[str, Reader] = {"tsv": read_tsv, "jsonl": read_jsonl}
+SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+MOSES = "moses"
+
+
+def read(
+    source: FilePath,
+    target: FilePath | None = None,
+    *,
+    source_language: str,
+    target_language: str,
+    format: str = "auto",
+    source_field: str = "",
+    target_field: str = "",
+) -> Iterator[SentencePair]:
+    """Yield the pairs of parallel text in file order.
+
+    ``format`` is ``auto``, ``moses`` (two files) or a key of ``READERS`` (one file). ``auto`` takes two files as
+    ``moses`` and one by its suffix, before a suffix of compression. ``-`` is standard input, for one file at most.
+    Fields are column numbers (TSV) or keys (JSONL) and play no part in ``moses``.
+
+    Raises:
+        CorpusError: at once when the arguments do not fit together; else while reading, or at its end.
+
+    """
+    if not source:
+        raise CorpusError("corpus/read: found no name of a source file, wanted one. Remedy: name the source file.")
+    chosen = _format_of(source, target) if format == "auto" else format
+    if chosen == MOSES:
+        if not target:
+            raise CorpusError(
+                f"corpus/read: found one file ({name_of(source)}), wanted two for the format moses. "
+                f"Remedy: name the target file, or set format to one of {', '.join(READERS)}."
+            )
+        if STANDARD_STREAM == source == target:
+            raise CorpusError(
+                "corpus/read: found standard input for both source and target, wanted it for one of them at most. "
+                "Remedy: name a file for one side, or give both sides in one TSV."
+            )
+        return read_moses(source, target)
+    if chosen not in READERS:
+        raise CorpusError(
+            f"corpus/read: found format {chosen!r}, wanted one of auto, {MOSES}, {', '.join(READERS)}. "
+            f"Remedy: set format to one of these."
+        )
+    if target:
+        raise CorpusError(
+            f"corpus/read: found two files ({name_of(source)}, {name_of(target)}), wanted one for the format {chosen}. "
+            f"Remedy: leave the target file out, or set format to {MOSES}."
+        )
+    return READERS[chosen](source, languages=(source_language, target_language), fields=(source_field, target_field))
+
+
+def _format_of(source: FilePath, target: FilePath | None) -> str:
+    if target:
+        return MOSES
+    name = Path(source)
+    suffix = (name.with_suffix("") if compression_of(name) else name).suffix.lower()
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    raise CorpusError(
+        f"corpus/read: {name_of(source)} is one file without a target file, and its name does not tell its format; "
+        f"wanted one of the suffixes {', '.join(SUFFIXES)}. "
+        f"Remedy: name the target file too (format {MOSES}), or set format to one of {', '.join(READERS)}."
+    )
