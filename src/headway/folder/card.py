@@ -1,5 +1,6 @@
 """The card of a model folder: what it translates, what it was trained on, how well it does, and its limits."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,7 +62,8 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
     lines = [
         f"# {_inline(run.title) or f'Translation from {source} to {target}'}",
         "",
-        f"A Transformer encoder-decoder that translates {source} to {target}, made with Headway {config.headway_version}.",
+        f"A Transformer encoder-decoder that translates {source} to {target}, "
+        f"made with Headway {config.headway_version}.",
     ]
     if run.note:
         lines += ["", _inline(run.note)]
@@ -86,7 +88,7 @@ def _separate(config: FolderConfig) -> str:
 
 
 def _usage(folder_name: str) -> str:
-    name = f"'{folder_name}'" if " " in folder_name else folder_name
+    name = shlex.quote(folder_name)
     return "\n".join(
         [
             "## Use",
@@ -183,8 +185,9 @@ def _limits(config: FolderConfig, scored: Sequence[ScoredSet]) -> str:
     lines = [
         "## Limits",
         "",
-        f"- The longest source trained on has {config.max_source_tokens:,} tokens; longer input is split into sentences.",
-        "- Text unlike the training text (other subjects, spelling, languages) is translated worse, and nothing says so.",
+        f"- The longest source trained on has {config.max_source_tokens:,} tokens; "
+        "longer input is split into sentences.",
+        "- Text unlike the training text (its subjects, spelling, language) is translated worse, and nothing says so.",
         "- A translation may be fluent and wrong: numbers, names and negations deserve a look.",
     ]
     if not scored:

@@ -228,8 +228,8 @@ def _choose_tokenizer(tokenize: str, target_language: str, warnings: list[str]) 
     wanted = TOKENIZERS.get(language, (DEFAULT_TOKENIZER,)) if tokenize == "auto" else (tokenize,)
     for name in wanted:
         try:
-            with _heard([]):
-                BLEU(tokenize=name)
+            with _heard(warnings if tokenize != "auto" else []):  # sacreBLEU has advice on an unusual choice
+                BLEU(tokenize=name, trg_lang=language)
         except (RuntimeError, ImportError, OSError) as error:
             if name == wanted[-1]:
                 raise MetricError(
