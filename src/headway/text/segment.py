@@ -131,7 +131,7 @@ def _longest_fit(sentence: str, start: int, *, guess: int, max_length: int, leng
 
 
 def _last_boundary(sentence: str, start: int, *, fit: int) -> int:
-    """Return the last good end in ``start + 1 .. fit``: after a clause, else a word, else a character with its marks."""
+    """Return the last good end, ``fit`` at most: after a clause, else a word, else a character with its marks."""
     for pattern in (_CLAUSE, _SPACE):
         ends = [match.end() for match in pattern.finditer(sentence, start, fit)]
         for end in reversed(ends):
