@@ -88,8 +88,8 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     """Count the parameters of a model exactly.
 
     Attention: W_Q, W_K of d x K, W_V of d x U, W_O of U x d, with biases on all four only with ``attention_bias``.
-    Feed forward: d x ff and ff x d, with biases. LayerNorm: gain and bias of d, two an encoder layer and three a decoder
-    layer; post-norm has no final one. The softmax has no bias. Section 3 of the paper; tested against its Table 3.
+    Feed forward: d x ff and ff x d, with biases. LayerNorm: gain and bias of d, two an encoder layer and three a
+    decoder layer; post-norm has no final one. The softmax has no bias. Section 3 of the paper and its Table 3.
     """
     d, key, value = _widths(config)
     attention = 2 * d * key + 2 * d * value + (2 * key + value + d if config.attention_bias else 0)

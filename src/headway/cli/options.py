@@ -1,0 +1,23 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+
+import click
+
+overrides_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Change one key of the recipe; may be repeated. An empty value is the default.",
+)
+
+data_option = click.option(
+    "--data",
+    "data_dir",
+    envvar="HEADWAY_DATA",
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder that the recipe's file names are relative to.  [default: here]",
+)
