@@ -233,6 +233,7 @@ def _split_key(text: str) -> Key:
 def _parse_override(text: str) -> tuple[Key, tuple[str, object]]:
     """Take ``section.key=value`` apart into its key and (text, value)."""
     name, equals, written = text.partition("=")
+    text = text.replace("\r", "\\r").replace("\n", "\\n")  # what errors show stays one line
     key = tuple(part.strip() for part in name.split("."))
     if not equals or not all(key):
         raise ConfigError(f"config/load: --set {text}: wanted section.key=value, as in model.d_model=256.")

@@ -1,0 +1,82 @@
+"""The packaged recipes: each loads, and those of the paper hold its numbers."""
+
+import pytest
+
+from headway.config.load import load, recipe_names
+from headway.config.presets import TINY
+from headway.model.size import count_parameters
+
+PAPER = [name for name in recipe_names() if name.startswith("wmt14")]
+
+
+def test_the_six_recipes_travel_in_the_package():
+    assert recipe_names() == [
+        "demo",
+        "multi30k-en-de",
+        "wmt14-en-de-base",
+        "wmt14-en-de-big",
+        "wmt14-en-fr-base",
+        "wmt14-en-fr-big",
+    ]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_packaged_recipe_loads_and_averages_only_weights_that_it_keeps(name):
+    config = load(name)
+    assert config.title
+    kept = {"last": config.train.keep_last, "best": config.train.keep_best, "none": config.train.average_count}
+    assert config.train.average_count <= kept[config.train.average]
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_paper_s_recipes_hold_section_5_and_6_1(name):
+    config = load(name)
+    train = config.train
+    assert (train.batch_tokens, train.warmup_steps, train.label_smoothing) == (25_000, 4000, 0.1)
+    assert (train.beta1, train.beta2, train.epsilon, train.learning_rate, train.clip_norm) == (
+        0.9,
+        0.98,
+        1e-9,
+        None,
+        None,
+    )
+    assert (config.search.beam_size, config.search.length_penalty, config.search.max_extra_tokens) == (4, 0.6, 50)
+    assert (train.average, config.text.shared_vocabulary, config.model.embedding_sharing) == ("last", True, "all")
+    assert config.note.startswith("not run here")
+    assert f"`headway describe {name}`" in config.note
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "checkpoint", "averaged", "vocabulary", "dropout", "sizes"),
+    [
+        ("wmt14-en-de-base", 100_000, 1500, 5, 37_000, 0.1, (512, 2048, 8, 6, 6)),
+        ("wmt14-en-de-big", 300_000, 600, 20, 37_000, 0.3, (1024, 4096, 16, 6, 6)),
+        ("wmt14-en-fr-base", 100_000, 1500, 5, 32_000, 0.1, (512, 2048, 8, 6, 6)),
+        ("wmt14-en-fr-big", 300_000, 600, 20, 32_000, 0.1, (1024, 4096, 16, 6, 6)),
+    ],
+)
+def test_each_recipe_of_the_paper_has_its_own_scale(name, steps, checkpoint, averaged, vocabulary, dropout, sizes):
+    config = load(name)
+    model, train = config.model, config.train
+    assert (train.max_steps, train.checkpoint_every, train.average_count) == (steps, checkpoint, averaged)
+    assert (model.vocab_size, model.dropout) == (vocabulary, dropout)
+    assert (model.d_model, model.d_ff, model.num_heads, model.num_encoder_layers, model.num_decoder_layers) == sizes
+    _, source, target, _ = name.split("-")
+    data = config.data
+    assert (data.source_language, data.target_language) == (source, target)
+    assert (data.train_source, data.train_target) == (f"train.{source}", f"train.{target}")
+    assert (data.validation_source, data.validation_target) == (f"newstest2013.{source}", f"newstest2013.{target}")
+    assert (data.test_source, data.test_target) == (f"newstest2014.{source}", f"newstest2014.{target}")
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("wmt14-en-de-base", 63_045_632), ("wmt14-en-de-big", 214_171_648)])
+def test_the_recipes_of_the_paper_build_the_models_of_the_paper(name, parameters):
+    assert count_parameters(load(name).model).total == parameters
+
+
+def test_multi30k_is_scored_by_the_published_protocol():
+    config = load("multi30k-en-de")
+    assert (config.evaluate.tokenize, config.evaluate.lowercase, config.search.beam_size) == ("none", True, 5)
+    assert config.model.vocab_size == TINY.vocab_size
+    assert config.data.test_source == "test_2016_flickr.lc.norm.tok.en"
+    assert config.data.validation_target == "val.lc.norm.tok.de"
