@@ -1,0 +1,41 @@
+"""Many lines, as a stream: n lines in, n translations out, in order."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from headway.translate.translation import Translation
+from headway.translate.translator import Translator
+
+FIRST_CHUNK = 32  # lines: the first output comes soon ...
+CHUNK = 2048  # ... and later chunks are long, so that batches hold sentences of like length
+
+
+def translate_lines(
+    translator: Translator,
+    lines: Iterable[str],
+    *,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    batch_tokens: int | None = None,
+    target_prefix: str = "",
+    with_alignment: bool = False,
+    chunk: int = CHUNK,
+) -> Iterator[Translation]:
+    """Translate lines as they come, ``chunk`` at most at a time (fewer at first); memory holds one chunk.
+
+    ``target_prefix`` is what every output must begin with; the other settings are those of ``Translator.translate``.
+    """
+    lines = iter(lines)
+    size = min(FIRST_CHUNK, chunk)
+    while texts := list(islice(lines, size)):
+        yield from translator.translate(
+            texts,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            batch_tokens=batch_tokens,
+            target_prefixes=[target_prefix] * len(texts) if target_prefix else None,
+            with_alignment=with_alignment,
+        )
+        size = min(2 * size, chunk)

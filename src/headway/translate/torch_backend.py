@@ -1,0 +1,89 @@
+"""Lists of token ids to tensors and back, around a Predictor in torch.
+
+Shapes: B sentences, S source positions, T target positions.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.data.batch import Batch
+from headway.search.hypothesis import Hypothesis
+from headway.search.predictor import Predictor
+from headway.search.run import search
+from headway.search.score import score_pairs
+from headway.text.tokenizer import BOS_ID, PAD_ID
+
+State = TypeVar("State")
+Ids = Sequence[int]
+
+
+class TorchBackend(Generic[State]):
+    """All that a translator asks of a model. Sources and targets are token ids that end in EOS.
+
+    ``attention`` gives the weights (B, T, S) with which each token of a batch's target_out looked at the source.
+    ``batch_tokens`` is the budget of padded source tokens times beam that suits the device.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor[State],
+        device: torch.device,
+        *,
+        attention: Callable[[Batch], Tensor],
+        batch_tokens: int = 8192,
+    ) -> None:
+        self.predictor = predictor
+        self.device = device
+        self.attention = attention
+        self.batch_tokens = batch_tokens
+
+    def search(
+        self,
+        sources: Sequence[Ids],
+        *,
+        prefixes: Sequence[Ids],
+        limits: Sequence[int],
+        beam_size: int,
+        length_penalty: float,
+        n_best: int,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source; see ``headway.search.run.search``."""
+        source_BS = self._pad(sources)
+        return search(
+            self.predictor,
+            source_BS,
+            source_BS != PAD_ID,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_output_length_B=limits,
+            n_best=n_best,
+            prefix_B=prefixes,
+        )
+
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log-probability of each token of each target."""
+        source_BS = self._pad(sources)
+        return score_pairs(self.predictor, source_BS, source_BS != PAD_ID, targets)
+
+    def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
+        """For each pair the attention weights, target tokens by source tokens (both with EOS)."""
+        batch = Batch(
+            self._pad(sources),
+            target_in_BT=self._pad([[BOS_ID, *target[:-1]] for target in targets]),
+            target_out_BT=self._pad(targets),
+        )
+        weights = self.attention(batch).float().cpu().numpy()
+        return [
+            weights[place, : len(target), : len(source)]
+            for place, (source, target) in enumerate(zip(sources, targets, strict=True))
+        ]
+
+    def _pad(self, sentences: Sequence[Ids]) -> Tensor:
+        """One tensor of all sentences, padded."""
+        longest = max(len(ids) for ids in sentences)
+        padded = [[*ids, *[PAD_ID] * (longest - len(ids))] for ids in sentences]
+        return torch.tensor(padded, dtype=torch.int64, device=self.device)
