@@ -1,0 +1,221 @@
+"""``headway evaluate``: a model, or translations that lie in a file, scored against references."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from headway.cli.reports import columns
+from headway.errors import MetricError
+
+if TYPE_CHECKING:
+    from headway.metrics.translation import MetricScore, PairedComparison
+    from headway.translate.evaluate import Evaluation
+
+_FILE = click.Path(path_type=Path, allow_dash=True)
+
+
+@click.command("evaluate")
+@click.option("-m", "--model", type=click.Path(path_type=Path), help="The model folder to translate --source with.")
+@click.option("--source", type=_FILE, help="Text to translate, one sentence a line; with -m.")
+@click.option("--hypothesis", type=_FILE, help="Translations to score, in place of -m and --source.")
+@click.option("--reference", type=_FILE, required=True, help="The right translations, line by line.")
+@click.option("--baseline", type=_FILE, help="A second output of the same sentences, for a paired test.")
+@click.option("--target-language", help="Decides BLEU's tokenizer.  [default: the model's]")
+@click.option("--tokenize", default="auto", show_default=True, help="BLEU's tokenizer: auto, none, 13a, intl, zh ...")
+@click.option("--lowercase", is_flag=True, help="BLEU and chrF without regard to case.")
+@click.option("--beam-size", type=click.IntRange(min=1), help="[default: the model's]")
+@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="[default: the model's]")
+@click.option("--device", help="auto, cpu, cuda or mps.  [default: auto]")
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
+@click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(  # noqa: PLR0913 - click gives one argument an option
+    *,
+    model: Path | None,
+    source: Path | None,
+    hypothesis: Path | None,
+    reference: Path,
+    baseline: Path | None,
+    target_language: str | None,
+    tokenize: str,
+    lowercase: bool,
+    beam_size: int | None,
+    length_penalty: float | None,
+    device: str | None,
+    batch_tokens: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Score translations with sacreBLEU: BLEU, chrF and TER with signatures and 95 % intervals.
+
+    Either a model translates (-m FOLDER --source F --reference F; perplexity is told too), or a file of
+    translations is scored (--hypothesis F --reference F). Compressed files are read as they are.
+    """
+    only_model = {
+        "--source": source,
+        "--beam-size": beam_size,
+        "--length-penalty": length_penalty,
+        "--device": device,
+        "--batch-tokens": batch_tokens,
+        "--output": output,
+    }
+    _check_options(model, hypothesis, only_model)
+    files = {"source": source, "hypothesis": hypothesis, "reference": reference, "baseline": baseline}
+    lines = _read({side: path for side, path in files.items() if path is not None})
+    if model is None:
+        target_language = target_language or ""
+        result = _score(lines, target_language, tokenize, lowercase=lowercase)
+    else:
+        from headway.folder.contents import ModelFolder
+        from headway.translate.evaluate import evaluate
+        from headway.translate.translator import Translator
+
+        target_language = target_language or ModelFolder.open(model).config.target_language
+        translator = Translator.from_folder(model, device=device or "auto")
+        if sys.stderr.isatty():
+            click.echo(f"translating {len(lines['source']):,} lines ...", err=True)
+        with _writer(output) as writer:  # opened first: a file that cannot be written is told before the work
+            result = evaluate(
+                translator,
+                lines["source"],
+                lines["reference"],
+                target_language=target_language,
+                tokenize=tokenize,
+                lowercase=lowercase,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                batch_tokens=batch_tokens,
+            )
+            if writer is not None:
+                writer.writelines(f"{line}\n" for line in result.translations)
+    comparison = None
+    if baseline is not None:
+        comparison = _compare(lines, result, target_language, tokenize, lowercase=lowercase)
+    _show(result, comparison, as_json=as_json)
+
+
+def _check_options(model: Path | None, hypothesis: Path | None, only_model: Mapping[str, object]) -> None:
+    if (model is None) == (hypothesis is None):
+        found = "neither" if model is None else "both"
+        raise click.UsageError(
+            f"found {found} of -m and --hypothesis; wanted one: -m FOLDER --source F to translate and score, "
+            f"or --hypothesis F to score what is translated already."
+        )
+    if model is not None and only_model["--source"] is None:
+        raise click.UsageError("-m needs --source: the text to translate.")
+    given = [name for name, value in only_model.items() if value is not None]
+    if model is None and given:
+        raise click.UsageError(f"{', '.join(given)} would have no effect with --hypothesis; leave it out, or give -m.")
+    if str(only_model["--output"]) == "-":
+        raise click.UsageError("--output - would mix with the scores; name a file, or use headway translate.")
+
+
+def _read(files: dict[str, Path]) -> dict[str, list[str]]:
+    """Read every file, and refuse those whose counts differ from the reference's."""
+    from headway.corpus.lines import name_of, read_lines
+
+    piped = [f"--{side}" for side, path in files.items() if str(path) == "-"]
+    if len(piped) > 1:
+        raise click.UsageError(f"{' and '.join(piped)} are both standard input, which can be read once.")
+    lines = {side: list(read_lines(path)) for side, path in files.items()}
+    wanted = len(lines["reference"])
+    for side, path in files.items():
+        if len(lines[side]) != wanted:
+            raise MetricError(
+                f"cli/evaluate: {name_of(path)} has {len(lines[side]):,} lines, {name_of(files['reference'])} has "
+                f"{wanted:,}; scoring needs equal counts. Restore the original files; the longer one is never cut."
+            )
+    if not wanted:
+        raise MetricError(f"cli/evaluate: {name_of(files['reference'])} has 0 lines; at least 1 is wanted to score.")
+    return lines
+
+
+def _writer(output: Path | None) -> AbstractContextManager[TextIO | None]:
+    from headway.corpus.lines import open_writer
+
+    return nullcontext() if output is None else open_writer(output)
+
+
+def _score(lines: dict[str, list[str]], target_language: str, tokenize: str, *, lowercase: bool) -> "Evaluation":
+    from headway.metrics.translation import score_translations
+    from headway.translate.evaluate import Evaluation
+
+    scores = score_translations(
+        lines["hypothesis"],
+        lines["reference"],
+        target_language=target_language,
+        tokenize=tokenize,
+        lowercase=lowercase,
+    )
+    return Evaluation(tuple(lines["hypothesis"]), scores, warnings=scores.warnings)
+
+
+def _compare(
+    lines: dict[str, list[str]], result: "Evaluation", target_language: str, tokenize: str, *, lowercase: bool
+) -> "PairedComparison":
+    from headway.metrics.translation import compare_translations
+
+    return compare_translations(
+        lines["baseline"],
+        result.translations,
+        lines["reference"],
+        target_language=target_language,
+        tokenize=tokenize,
+        lowercase=lowercase,
+    )
+
+
+def _show(result: "Evaluation", comparison: "PairedComparison | None", *, as_json: bool) -> None:
+    if as_json:
+        table = result.to_dict()
+        if comparison is not None:
+            table["comparison"] = comparison.to_dict()
+        click.echo(json.dumps(table, indent=2, ensure_ascii=False))
+        return
+    click.echo(_scores_text(result))
+    if comparison is not None:
+        click.echo("\n" + _comparison_text(comparison))
+    warnings = [*result.warnings, *(comparison.warnings if comparison is not None else ())]
+    for warning in dict.fromkeys(warnings):
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _scores_text(result: "Evaluation") -> str:
+    scores = result.scores
+    present = [score for score in (scores.bleu, scores.chrf, scores.ter) if score is not None]
+    rows = [("", "score", "95 % interval"), *(_score_row(score) for score in present)]
+    rows.append(("length ratio", f"{scores.length_ratio:.3f}", ""))
+    if result.perplexity is not None:
+        rows.append(("perplexity", f"{result.perplexity:.2f}", f"of {result.num_tokens:,} tokens"))
+    rows.append(("sentences", f"{scores.num_sentences:,}", ""))
+    return "\n".join([columns(rows, right={1}), "", *_signatures(present)])
+
+
+def _score_row(score: "MetricScore") -> tuple[str, str, str]:
+    interval = "" if score.low is None else f"{score.low:.2f} to {score.high:.2f}"
+    return score.name, f"{score.value:.2f}", interval
+
+
+def _signatures(scores: "Sequence[MetricScore]") -> list[str]:
+    return [f"{score.name}: {score.signature}" for score in scores]
+
+
+def _comparison_text(comparison: "PairedComparison") -> str:
+    rows = [("paired test", "baseline", "this", "difference", "p")]
+    rows.extend(
+        (
+            metric.name,
+            f"{metric.baseline:.2f}",
+            f"{metric.system:.2f}",
+            f"{metric.system - metric.baseline:+.2f}",
+            f"{metric.p_value:.4f}",
+        )
+        for metric in comparison.metrics
+    )
+    note = f"p: how often chance alone gives a difference this large, by {comparison.num_bootstrap:,} resamples."
+    return columns(rows, right={1, 2, 3, 4}) + "\n" + note
