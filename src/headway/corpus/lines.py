@@ -191,7 +191,7 @@ def _beside(path: FilePath) -> Generator[BinaryIO, None, None]:
     try:
         place = Path(path).resolve()  # a link stays a link: the file that it points to is replaced
         direct = place.exists() and not place.is_file()
-        part = place if direct else place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
+        part = place if direct else place.with_name(f".headway-{secrets.token_hex(8)}.part")
         raw = part.open("wb" if direct else "xb")
     except OSError as error:
         raise _unwritable(os.fspath(path), error) from error
