@@ -1,9 +1,10 @@
-"""Plain tables of what happened to the data: filters, overlap, tokens, vocabulary."""
+"""Plain tables of what happened to the data: filters, overlap, tokens, vocabulary. Texts to print, not printed here."""
 
 from collections.abc import Collection, Sequence
 
-from headway.corpus.clean import CleanReport
+from headway.corpus.clean import FilterRow
 from headway.corpus.overlap import Overlap
+from headway.data.prepared import Dropped, Encoded, Report
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
@@ -21,32 +22,80 @@ def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> st
 
 def clip(text: str, *, width: int = 60) -> str:
     """Make a text fit a line: control characters become escapes, and a cut is told with the text's length."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return shown if len(shown) <= width else f"{shown[: width - 1]}… ({len(text):,} characters)"
+    start = text[:width]
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in start)
+    return shown if len(text) <= width else f"{shown}… ({len(text):,} characters)"
 
 
-def render_cleaning(report: CleanReport) -> str:
+def render_report(report: Report) -> str:
+    """Tell all that preparing did: what was dropped and why, overlap, tokens, vocabulary."""
+    parts = [
+        render_cleaning(report.cleaning, num_read=report.pairs_read, num_kept=report.pairs_clean),
+        render_encoding(report),
+        render_overlap("validation", report.validation_overlap),
+    ]
+    if report.test_overlap is not None:
+        parts.append(render_overlap("test", report.test_overlap))
+    return "\n\n".join(parts)
+
+
+def render_cleaning(rows: Sequence[FilterRow], *, num_read: int, num_kept: int) -> str:
     """Tell what each filter dropped, with its first examples and their lines in the file."""
-    rows = [("filter", "dropped")]
-    rows.extend((row.name, f"{row.dropped:,}" if row.active else "off") for row in report.rows())
-    rows.append(("kept", f"{report.num_kept:,} of {report.num_read:,}"))
-    lines = [columns(rows, right={1})]
-    for row in report.rows():
-        for pair in row.examples:
-            lines.append(f"  {row.name}, line {pair.line:,}: {clip(pair.source)} | {clip(pair.target)}")
-    return "\n".join(lines)
+    table = [
+        ("filter", "pairs dropped"),
+        *((row.name, f"{row.dropped:,}" if row.active else "off") for row in rows),
+        ("kept", f"{num_kept:,} of {num_read:,}"),
+    ]
+    examples = [
+        f"  {row.name}, line {pair.line:,}: {_sides(pair.source, pair.target)}" for row in rows for pair in row.examples
+    ]
+    return "\n".join([columns(table, right={1}), *examples])
 
 
 def render_overlap(name: str, overlap: Overlap) -> str:
     """Tell how many pairs of a validation or test text also stand in training."""
-    total = f"{overlap.num_pairs:,}"
     head = (
-        f"{name}: of {total} pairs, training has {overlap.pairs:,} whole, "
-        f"{overlap.sources:,} sources and {overlap.targets:,} targets"
+        f"{name}: of {overlap.num_pairs:,} pairs, training also has {overlap.pairs:,} whole, "
+        f"{overlap.sources:,} sources, {overlap.targets:,} targets"
     )
     examples = [
-        f"  {example.kind}, line {example.pair.line:,}, in training at line {example.training_line:,}: "
-        f"{clip(example.pair.source)} | {clip(example.pair.target)}"
+        f"  same {example.kind}, line {example.pair.line:,}, in training at line {example.training_line:,}: "
+        f"{_sides(example.pair.source, example.pair.target)}"
         for example in overlap.examples
     ]
     return "\n".join([head, *examples])
+
+
+def render_encoding(report: Report) -> str:
+    """Tell pairs, tokens and what was left out of training and validation, and the size of the vocabulary."""
+    rows = [["", "pairs", "source tokens", "target tokens", "too many tokens", "empty"]]
+    for name, encoded in (("training", report.train), ("validation", report.validation)):
+        numbers = (
+            encoded.pairs,
+            encoded.source_tokens,
+            encoded.target_tokens,
+            encoded.too_long.count,
+            encoded.empty.count,
+        )
+        rows.append([name, *(f"{number:,}" for number in numbers)])
+    lines = [columns(rows, right=range(1, 6))]
+    lines += _left_out("training", report.train) + _left_out("validation", report.validation)
+    if report.held_out:
+        lines.append(f"validation: {report.held_out:,} pairs held out of the training text")
+    source, target = report.source_vocab_size, report.target_vocab_size
+    lines.append(f"vocabulary: {target:,} tokens" + (f", {source:,} of the source side" if source != target else ""))
+    return "\n".join(lines)
+
+
+def _left_out(name: str, encoded: Encoded) -> list[str]:
+    reasons: dict[str, Dropped] = {"too many tokens": encoded.too_long, "empty": encoded.empty}
+    return [
+        f"  {name}, {reason}: {dropped.count:,} left out, first at line "
+        + ", ".join(f"{line:,}" for line in dropped.lines)
+        for reason, dropped in reasons.items()
+        if dropped.count
+    ]
+
+
+def _sides(source: str, target: str) -> str:
+    return f"{clip(source)} | {clip(target)}"
