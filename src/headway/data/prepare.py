@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from itertools import chain, islice
@@ -54,7 +55,6 @@ def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Pr
         return earlier
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        clear(out_dir)
         return _build(config, data_dir, out_dir, digest=digest, on_progress=on_progress or _ignore)
     except OSError as error:
         raise DataError(
@@ -62,7 +62,8 @@ def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Pr
             "another folder (--out)."
         ) from error
     finally:
-        (out_dir / CLEANED).unlink(missing_ok=True)
+        with suppress(OSError):
+            (out_dir / CLEANED).unlink(missing_ok=True)
 
 
 def _ignore(stage: str, count: int) -> None:
@@ -122,13 +123,15 @@ def _digest(config: RunConfig, data_dir: Path) -> str:
         "seed": config.train.seed,
     }
     digest.update(json.dumps(settings, sort_keys=True).encode())
-    for name in chain.from_iterable(_names(config.data, part) for part in ("train", "validation", "test")):
-        path = data_dir / name
-        if name and not path.is_file():  # standard input, a pipe; or an error that reading will name
-            return ""
-        if name:
+    names = chain.from_iterable(_names(config.data, part) for part in ("train", "validation", "test"))
+    try:
+        for path in (data_dir / name for name in names if name):
+            if not path.is_file():  # standard input or a pipe
+                return ""
             with path.open("rb") as file:
                 digest.update(file_digest(file, "sha256").digest())
+    except OSError:  # reading the text will name what is wrong
+        return ""
     return digest.hexdigest()
 
 
@@ -182,6 +185,7 @@ def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_
         cleaned = _hold_out(cleaned, config)
         validation = cleaned.validation()
     tokenizers = _learn(cleaned, config, on_progress=on_progress)
+    clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(validation), OverlapCounter(test)]
     training = counters[1].watch(counters[0].watch(cleaned.training()))
