@@ -99,9 +99,7 @@ def _cut(sentence: str, max_length: int, *, length_of: Callable[[str], int]) -> 
         end = fit
         if fit < len(sentence):
             end = _last_boundary(sentence, start, fit=fit)
-            while end > start + 1 and length_of(sentence[start:end]) > max_length:  # rare: a cut can undo a merge
-                end = _last_boundary(sentence, start, fit=end - 1)
-            if length_of(sentence[start:end]) > max_length:
+            if length_of(sentence[start:end]) > max_length:  # rare: fewer characters, but a merge less
                 end = fit
         yield sentence[start:end]
         start = end

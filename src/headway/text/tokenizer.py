@@ -25,6 +25,7 @@ LAYOUT: dict[str, tuple[object, ...]] = {
     "post_processor": (None,),
     "normalizer": (None, {"type": "Prepend", "prepend": " "}),
 }
+BYTES_OF_TEXT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 
 
 class Tokenizer:
@@ -155,12 +156,21 @@ def _check_description(description: dict[str, object]) -> None:
         raise _foreign("a model that is not BPE", "BPE")
     if model["dropout"] is not None:
         raise _foreign(f"BPE dropout {model['dropout']}", "none")
+    if model["unk_token"] is None and BYTES_OF_TEXT not in _pre_tokenizers(description["pre_tokenizer"]):
+        raise _foreign("no step from text to bytes before a byte-level vocabulary", f"{BYTES_OF_TEXT}")
     by_id = {token_id: name for name, token_id in model["vocab"].items()}
     if sorted(by_id) != list(range(len(model["vocab"]))):
         raise _foreign("ids with gaps or repeats", f"0 to {len(model['vocab']) - 1}")
     found = tuple(by_id.get(token_id) for token_id in range(len(CONTROL_TOKENS)))
     if found != CONTROL_TOKENS:
         raise _foreign(f"ids 0 to 3 as {found}", f"{CONTROL_TOKENS}")
+
+
+def _pre_tokenizers(description: object) -> list[object]:
+    """Return the steps of a pre-tokenizer, of which a sequence has several."""
+    if isinstance(description, dict) and description.get("type") == "Sequence":
+        return list(description["pretokenizers"])
+    return [description]
 
 
 def _foreign(found: str, wanted: str) -> TextError:

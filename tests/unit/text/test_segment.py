@@ -37,8 +37,8 @@ def test_sentences_keep_the_space_after_them_and_abbreviations_end_none():
 
 
 def test_an_abbreviation_follows_the_language_and_its_code_may_carry_a_region():
-    text = "Er kommt z.B. Montag. Sie nicht."
-    assert split_sentences(text, "de") == ["Er kommt z.B. Montag. ", "Sie nicht."]
+    text = "Er kommt z.B. Montag. Danach nicht."
+    assert split_sentences(text, "de") == ["Er kommt z.B. Montag. ", "Danach nicht."]
     assert split_sentences(text, "de-AT") == split_sentences(text, "DE_ch") == split_sentences(text, "de")
 
 
@@ -56,6 +56,11 @@ def test_a_language_without_rules_is_split_as_english():
 @pytest.mark.parametrize("text", ["\n" * 100_003, "a.\n\n\n b.\r\n\r\nc" * 1009, "x" + "\n \t" * 5003 + "y"])
 def test_blank_lines_are_not_lost(text):
     assert "".join(split_sentences(text, "en")) == text
+
+
+@pytest.mark.parametrize("blank", ["\n\n\n", "\n\n\n\n\n", "\n \n\n", "\r\n\r\n\r\n", " \n\n\n\n "])
+def test_blank_lines_hinder_no_split(blank):
+    assert split_sentences(f"One. Two.{blank}Three. Four.", "en") == ["One. ", f"Two.{blank}", "Three. ", "Four."]
 
 
 def test_sentences_over_many_windows_are_those_of_one_window():
@@ -97,6 +102,15 @@ def test_pieces_fit_whatever_the_measure_is(text, max_length):
     assert all(odd_length(piece) <= max_length for piece in pieces)
 
 
+def test_a_good_boundary_is_passed_over_when_less_text_measures_more():
+    def odd_length(piece):
+        return len(piece) - 5 * piece.count("ab")
+
+    # By hand: "aaaa, abc" measures 4 and fits; cut after its clause, "aaaa, " would measure 6.
+    pieces = split_long("aaaa, abcccc", "en", max_length=4, length_of=odd_length)
+    assert pieces == ["aaaa, abc", "ccc"]
+
+
 def test_a_text_that_fits_stays_whole_and_an_empty_one_has_no_pieces():
     assert split_long("One. Two.", "en", max_length=9, length_of=len) == ["One. Two."]
     assert split_long("", "en", max_length=9, length_of=len) == []
@@ -116,13 +130,14 @@ def test_a_long_sentence_is_cut_after_clauses_then_words_then_anywhere():
     ]
 
 
+@pytest.mark.parametrize("max_length", [17, 18, 19])
 @pytest.mark.parametrize(
     ("character", "size"),
     [("e\u0301\u0302", 3), ("👩🏽\u200d🚀", 4), ("🇩🇪", 2), ("\u1112\u1161\u11ab", 3), ("❤\ufe0f", 2)],
 )
-def test_no_cut_goes_through_what_a_reader_sees_as_one_character(character, size):
+def test_no_cut_goes_through_what_a_reader_sees_as_one_character(character, size, max_length):
     assert len(character) == size
-    pieces = split_long(character * 101, "en", max_length=17, length_of=len)
+    pieces = split_long(character * 101, "en", max_length=max_length, length_of=len)
     assert "".join(pieces) == character * 101
     assert all(len(piece) % size == 0 for piece in pieces)
 

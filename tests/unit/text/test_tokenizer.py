@@ -221,6 +221,14 @@ def test_json_with_dropout_other_control_tokens_or_gaps_is_refused(tokenizer):
             Tokenizer.from_json(json.dumps(description))
 
 
+def test_json_of_a_byte_level_vocabulary_whose_text_never_becomes_bytes_is_refused(tokenizer):
+    # The library would drop every character outside ASCII without a word.
+    for pre_tokenizer in (None, json.loads(tokenizer.to_json())["pre_tokenizer"]["pretokenizers"][0]):
+        description = json.loads(tokenizer.to_json()) | {"pre_tokenizer": pre_tokenizer}
+        with pytest.raises(TextError, match="no step from text to bytes"):
+            Tokenizer.from_json(json.dumps(description))
+
+
 def test_json_of_another_kind_of_model_is_refused():
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     layout = {"version": "1.0", "added_tokens": [], "model": model}
