@@ -1,9 +1,8 @@
 """BLEU, chrF and TER of translations, by sacreBLEU: the same numbers and signatures as its own command gives."""
 
-import json
 import logging
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -12,9 +11,7 @@ from headway.errors import MetricError
 from headway.metrics.tokenised import looks_tokenised
 
 if TYPE_CHECKING:
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
+    from sacrebleu.metrics.base import Metric
     from sacrebleu.significance import Result
 
 DEFAULT_TOKENIZER = "13a"
@@ -113,22 +110,15 @@ def score_translations(
     name = _choose_tokenizer(tokenize, target_language, warnings)
     num_bootstrap = _affordable(num_bootstrap, len(references), warnings) if confidence else 0
     with _heard(warnings):
-        bleu, chrf, ter = _metrics(name, target_language, lowercase)
-        bleu_score = bleu.corpus_score(hypotheses, [references], n_bootstrap=num_bootstrap)
-        chrf_score = chrf.corpus_score(hypotheses, [references], n_bootstrap=num_bootstrap)
-        scores = [
-            _metric_score("BLEU", bleu_score, str(bleu.get_signature()), num_bootstrap),
-            _metric_score("chrF", chrf_score, str(chrf.get_signature()), num_bootstrap),
-        ]
-        if include_ter:
-            ter_score = ter.corpus_score(hypotheses, [references], n_bootstrap=num_bootstrap)
-            scores.append(_metric_score("TER", ter_score, str(ter.get_signature()), num_bootstrap))
+        metrics = _metrics(name, target_language, lowercase, include_ter=include_ter)
+        scores = _scores(hypotheses, references, metrics, num_bootstrap)
+        length_ratio = _length_ratio(name, lowercase, hypotheses, references)
     _warn_of_tokens(warnings, name, hypothesis=hypotheses, reference=references)
     return TranslationScores(
-        bleu=scores[0],
-        chrf=scores[1],
-        ter=scores[2] if include_ter else None,
-        length_ratio=bleu_score.sys_len / bleu_score.ref_len if bleu_score.ref_len else 0.0,
+        bleu=scores["BLEU"],
+        chrf=scores["chrF"],
+        ter=scores.get("TER"),
+        length_ratio=length_ratio,
         num_sentences=len(references),
         warnings=tuple(warnings),
     )
@@ -149,8 +139,6 @@ def compare_translations(
 
     Raises MetricError as ``score_translations`` does, and when there are too many sentences to resample.
     """
-    from sacrebleu.significance import PairedTest  # noqa: PLC0415 - loaded when scores are asked for
-
     _check_counts(references, baseline=baseline, system=system)
     warnings: list[str] = []
     name = _choose_tokenizer(tokenize, target_language, warnings)
@@ -161,22 +149,13 @@ def compare_translations(
             f"wanted at most {MAX_RESAMPLED_LINES // MIN_BOOTSTRAP:,}. Test a sample of them."
         )
     with _heard(warnings):
-        bleu, chrf, ter = _metrics(name, target_language, lowercase)
-        metrics = {"BLEU": bleu, "chrF": chrf} | ({"TER": ter} if include_ter else {})
-        test = PairedTest(
-            [("baseline", baseline), ("system", system)],
-            metrics,
-            [references],
-            test_type="bs",
-            n_samples=num_bootstrap,
-        )
-        signatures, results = test()
+        metrics = _metrics(name, target_language, lowercase, include_ter=include_ter)
+        results = _resample([baseline, system], references, metrics, num_bootstrap)
     _warn_of_tokens(warnings, name, baseline=baseline, system=system, reference=references)
     return PairedComparison(
-        # sacreBLEU renames chrF to chrF2 (its beta); the order stays.
         metrics=tuple(
-            _comparison(metric, results[key], signature=str(signatures[key]), equal=list(baseline) == list(system))
-            for metric, key in zip(metrics, signatures, strict=True)
+            _comparison(metric, outputs, signature=signature, equal=list(baseline) == list(system))
+            for metric, (signature, outputs) in results.items()
         ),
         num_sentences=len(references),
         num_bootstrap=num_bootstrap,
@@ -184,11 +163,52 @@ def compare_translations(
     )
 
 
-def _comparison(name: str, results: "Sequence[str | Result]", *, signature: str, equal: bool) -> MetricComparison:
+def _scores(
+    hypotheses: Sequence[str], references: Sequence[str], metrics: "Mapping[str, Metric]", num_bootstrap: int
+) -> dict[str, MetricScore]:
+    scores: dict[str, MetricScore] = {}
+    if num_bootstrap < 2:
+        for name, metric in metrics.items():
+            score = metric.corpus_score(hypotheses, [references])
+            scores[name] = MetricScore(name, float(score.score), None, None, str(metric.get_signature()))
+        return scores
+    for name, (signature, (result,)) in _resample([hypotheses], references, metrics, num_bootstrap).items():
+        assert result.mean is not None
+        assert result.ci is not None
+        mean, half = float(result.mean), float(result.ci)
+        scores[name] = MetricScore(name, float(result.score), mean - half, mean + half, signature)
+    return scores
+
+
+def _resample(
+    outputs: Sequence[Sequence[str]], references: Sequence[str], metrics: "Mapping[str, Metric]", num_bootstrap: int
+) -> "dict[str, tuple[str, list[Result]]]":
+    """Return for each metric its signature and the results of each output; the first output is the baseline.
+
+    One output is resampled by the paired test too: ``corpus_score`` computes the same interval, but stops with a
+    TypeError when a resample holds no words at all (sacreBLEU 2.6.0).
+    """
+    from sacrebleu.significance import PairedTest, Result  # noqa: PLC0415 - loaded when scores are asked for
+
+    named = [(str(number), output) for number, output in enumerate(outputs)]
+    signatures, found = PairedTest(named, metrics, [references], test_type="bs", n_samples=num_bootstrap)()
+    # sacreBLEU renames chrF to chrF2 (its beta); the order stays.
+    return {
+        name: (str(signatures[key]), [result for result in found[key] if isinstance(result, Result)])
+        for name, key in zip(metrics, signatures, strict=True)
+    }
+
+
+def _length_ratio(tokenizer: str, lowercase: bool, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - loaded when scores are asked for
+
+    score = BLEU(lowercase=lowercase, tokenize=tokenizer, force=True).corpus_score(hypotheses, [references])
+    return score.sys_len / score.ref_len if score.ref_len else 0.0
+
+
+def _comparison(name: str, results: "Sequence[Result]", *, signature: str, equal: bool) -> MetricComparison:
     """Departure: equal outputs have p 1, where sacreBLEU's count of larger differences gives 1 / (resamples + 1)."""
     baseline, system = results
-    assert not isinstance(baseline, str)
-    assert not isinstance(system, str)
     assert system.p_value is not None
     return MetricComparison(
         name=name,
@@ -261,30 +281,18 @@ def _affordable(num_bootstrap: int, num_sentences: int, warnings: list[str]) -> 
     return most
 
 
-def _metrics(tokenizer: str, target_language: str, lowercase: bool) -> "tuple[BLEU, CHRF, TER]":
+def _metrics(tokenizer: str, target_language: str, lowercase: bool, *, include_ter: bool) -> "dict[str, Metric]":
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - loaded when scores are asked for
     from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415
     from sacrebleu.metrics.ter import TER  # noqa: PLC0415
 
-    asian = _language(target_language) in ASIAN_TER
-    return (
-        BLEU(lowercase=lowercase, tokenize=tokenizer, force=True),  # force: our own warning is the more exact one
-        CHRF(lowercase=lowercase),
-        TER(normalized=asian, asian_support=asian),
-    )
-
-
-def _metric_score(name: str, score: object, signature: str, num_bootstrap: int) -> MetricScore:
-    from sacrebleu.metrics.base import Score  # noqa: PLC0415 - loaded when scores are asked for
-
-    assert isinstance(score, Score)
-    low = high = None
-    if num_bootstrap > 1:
-        # The public way to mean and half-width; they are absent where every resample scored 0.
-        fields = json.loads(score.format(width=12, signature=signature, is_json=True))
-        mean, half = fields.get("confidence_mean", 0.0), fields.get("confidence_var", 0.0)
-        low, high = mean - half, mean + half
-    return MetricScore(name=name, value=float(score.score), low=low, high=high, signature=signature)
+    # force: our own warning of tokenised text is the more exact one.
+    bleu = BLEU(lowercase=lowercase, tokenize=tokenizer, force=True)
+    metrics: dict[str, Metric] = {"BLEU": bleu, "chrF": CHRF(lowercase=lowercase)}
+    if include_ter:
+        asian = _language(target_language) in ASIAN_TER
+        metrics["TER"] = TER(normalized=asian, asian_support=asian)
+    return metrics
 
 
 def _warn_of_tokens(warnings: list[str], tokenizer: str, **sides: Sequence[str]) -> None:

@@ -137,6 +137,13 @@ def test_empty_lines_are_scored_as_they_are():
     assert score_translations([""], [""], num_bootstrap=101).length_ratio == 0.0
 
 
+def test_resamples_without_a_word_do_not_stop_the_interval():
+    # sacreBLEU's own corpus_score stops with a TypeError here, when it averages Python's and NumPy's floats.
+    scores = score_translations(["", "a b c d"], ["", "a b c e"], num_bootstrap=101)
+    assert scores.chrf.low is not None
+    assert scores.chrf.low < scores.chrf.value
+
+
 def test_tokenised_text_on_either_side_is_warned_of_and_scored_as_sacrebleu_scores_it():
     # Trap 17.
     tokenised, plain = ["It &apos;s 5 @-@ 6 ."], ["It's 5-6."]
