@@ -180,9 +180,11 @@ def _text_over(raw: BinaryIO, suffix: str, name: str) -> Generator[TextIO, None,
             f"cannot hold. Remedy: mend the text that it came from."
         ) from error
     finally:
-        text.detach()  # flushes what was written before a failure, too
-        if suffix:
-            stream.close()
+        try:
+            text.detach()  # flushes what was written before a failure, too
+        finally:
+            if suffix:
+                stream.close()
 
 
 @contextmanager
