@@ -82,12 +82,8 @@ def _split_window(window: str, code: str) -> list[str]:
     # Compiled and without stubs, so pyright cannot see its function; imported here, as this room must load at once.
     from sentencex import segment  # noqa: PLC0415  # pyright: ignore[reportAttributeAccessIssue]
 
-    body = window.rstrip()  # the library can lose text where blank lines follow
-    sentences = [sentence for sentence in segment(code, body) if sentence]
-    if not sentences or "".join(sentences) != body:
-        return [window]
-    sentences[-1] += window[len(body) :]
-    return sentences
+    sentences = [sentence for sentence in segment(code, window) if sentence]
+    return sentences if "".join(sentences) == window else [window]  # it has lost some among thousands of blank lines
 
 
 def _cut(sentence: str, max_length: int, *, length_of: Callable[[str], int]) -> Iterator[str]:
