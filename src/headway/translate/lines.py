@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from headway.translate.translation import Translation
+from headway.translate.translation import PairScore, Translation
 from headway.translate.translator import Translator
 
 FIRST_CHUNK = 32  # lines: the first output comes soon ...
@@ -39,3 +39,13 @@ def translate_lines(
             with_alignment=with_alignment,
         )
         size = min(2 * size, chunk)
+
+
+def score_lines(
+    translator: Translator, pairs: Iterable[tuple[str, str]], *, batch_tokens: int | None = None, chunk: int = CHUNK
+) -> Iterator[PairScore]:
+    """Score (source, target) pairs as they come; memory holds ``chunk`` of them."""
+    pairs = iter(pairs)
+    while some := list(islice(pairs, chunk)):
+        sources, targets = [source for source, _ in some], [target for _, target in some]
+        yield from translator.score(sources, targets, batch_tokens=batch_tokens)

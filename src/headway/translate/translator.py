@@ -228,7 +228,7 @@ class Translator:
         return Translation(
             text,
             score=sum(hypothesis.score for hypothesis in chosen) / max(len(chosen), 1),
-            log_prob=sum(hypothesis.log_prob for hypothesis in chosen),
+            log_prob=sum((hypothesis.log_prob for hypothesis in chosen), 0.0),
             tokens=tuple(
                 token for hypothesis in chosen for token in self.target_tokenizer.tokens(hypothesis.token_ids[:-1])
             ),

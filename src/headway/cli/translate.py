@@ -1,0 +1,304 @@
+"""``headway translate``: standard input to standard output, files, TSV, JSONL; or the scores of given pairs."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import tee
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
+from headway.errors import CorpusError
+
+if TYPE_CHECKING:
+    from headway.translate.translation import PairScore, Translation
+    from headway.translate.translator import Translator
+
+_TABS = str.maketrans("\t", " ")
+_NAMED = 10  # line numbers that a warning names
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How to search, as the options say."""
+
+    beam_size: int | None
+    length_penalty: float | None
+    n_best: int
+    alignment: bool
+    prefix: str
+    batch_tokens: int | None
+
+
+@dataclass
+class _Notes:
+    """What a user must hear of after the last line, by line number from 1."""
+
+    cut: list[int] = field(default_factory=list[int])
+    split: list[int] = field(default_factory=list[int])
+    unknown: list[int] = field(default_factory=list[int])
+    tabs: list[int] = field(default_factory=list[int])
+
+    def add(self, number: int, translation: "Translation") -> None:
+        """Take in one translation."""
+        if translation.is_cut:
+            self.cut.append(number)
+        if translation.num_pieces > 1:
+            self.split.append(number)
+        if translation.num_unknown:
+            self.unknown.append(number)
+
+    def tell(self) -> None:
+        """Print one line on standard error for each kind of thing that happened."""
+        for numbers, what in (
+            (self.cut, "reached the length limit, so the translation may be incomplete (JSONL: is_cut)"),
+            (self.split, "longer than the model was trained on, translated in pieces"),
+            (self.unknown, "with characters outside the model's vocabulary, which it saw as one unknown token"),
+            (self.tabs, "with tabs inside a text, written as spaces, because tabs separate the columns"),
+        ):
+            if numbers:
+                named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
+                more = ", ..." if len(numbers) > _NAMED else ""
+                click.echo(f"headway: {len(numbers):,} line(s) {what}: line {named}{more}", err=True)
+
+
+@click.command("translate")
+@click.argument("file", default=STANDARD_STREAM)
+@click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The model folder.")
+@click.option("-s", "--sentence", "sentences", multiple=True, help="Translate this text, not a file; repeatable.")
+@click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["lines", "tsv", "jsonl"]),
+    default="lines",
+    help="lines: translations only. tsv: source, translation, score. jsonl: everything.",
+)
+@click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]")
+@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral, larger is longer. [the model's]")
+@click.option("--n-best", type=click.IntRange(min=1), default=1, help="Translations of each line (jsonl only).")
+@click.option("--alignment", is_flag=True, help="Pairs of source and target tokens (tsv and jsonl).")
+@click.option("--prefix", default="", help="Every translation begins with this text.")
+@click.option("--score", "targets", metavar="FILE", help="Translate nothing: score the lines of FILE as translations.")
+@click.option("--device", default="auto", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where to compute.")
+@click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [torch's choice]")
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: str,
+    model: Path,
+    sentences: tuple[str, ...],
+    output: str,
+    output_format: str,
+    beam_size: int | None,
+    length_penalty: float | None,
+    n_best: int,
+    alignment: bool,
+    prefix: str,
+    targets: str | None,
+    device: str,
+    threads: int | None,
+    batch_tokens: int | None,
+) -> None:
+    """Translate FILE, or standard input, line by line: n lines in, n lines out, in order.
+
+    Only a line feed ends a line; empty lines stay empty. FILE may be .gz .bz2 .xz .zst.
+
+    Example: headway translate -m runs/demo -s "3 May 2024"
+    """
+    settings = _Settings(
+        beam_size, length_penalty, n_best, alignment=alignment, prefix=prefix, batch_tokens=batch_tokens
+    )
+    _check_inputs(file, sentences, targets)
+    _check(settings, output_format, scores=targets is not None)
+    if threads:
+        from headway.translate.backend import set_threads
+
+        set_threads(threads)
+    from headway.translate.translator import Translator
+
+    translator = Translator.from_folder(model, device=device)
+    lines = iter(sentences) if sentences else read_lines(file)
+    notes = _Notes()
+    with open_writer(output) as writer:
+        if targets is None:
+            typed = not sentences and file == STANDARD_STREAM and sys.stdin.isatty()
+            records = _translate(translator, lines, settings, chunk=1 if typed else None, notes=notes)
+            _write(
+                writer, (FORMATS[output_format](*record, notes) for record in records), flush=output == STANDARD_STREAM
+            )
+        else:
+            pairs = _pairs(
+                lines, read_lines(targets), names=("--sentence" if sentences else name_of(file), name_of(targets))
+            )
+            scored = _score(translator, pairs, batch_tokens=batch_tokens)
+            _write(writer, (SCORE_FORMATS[output_format](*record, notes) for record in scored), flush=False)
+    notes.tell()
+
+
+def _check_inputs(file: str, sentences: tuple[str, ...], targets: str | None) -> None:
+    """Refuse two inputs in one place."""
+    if sentences and file != STANDARD_STREAM:
+        raise click.UsageError("Give either FILE or --sentence, not both.")
+    if not sentences and file == targets == STANDARD_STREAM:
+        raise click.UsageError("Standard input cannot be both sides; name a file for FILE or for --score.")
+
+
+def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
+    """Refuse combinations in which an option would be ignored."""
+    if settings.n_best != 1 and output_format != "jsonl":
+        raise click.UsageError("--n-best above 1 needs --format jsonl: with the others, n lines in are n lines out.")
+    if settings.alignment and output_format == "lines":
+        raise click.UsageError("--alignment needs --format tsv or jsonl.")
+    searching = {
+        "--beam-size": settings.beam_size is not None,
+        "--length-penalty": settings.length_penalty is not None,
+        "--n-best": settings.n_best != 1,
+        "--alignment": settings.alignment,
+        "--prefix": bool(settings.prefix),
+    }
+    unused = [name for name, is_given in searching.items() if is_given]
+    if scores and unused:
+        raise click.UsageError(f"--score searches nothing; leave out {', '.join(unused)}.")
+
+
+def _translate(
+    translator: "Translator", lines: Iterable[str], settings: _Settings, *, chunk: int | None, notes: _Notes
+) -> Iterator[tuple[int, str, "Translation"]]:
+    """Each line's number, text and translation."""
+    from headway.translate.lines import CHUNK, translate_lines
+
+    sources, kept = tee(lines)
+    translations = translate_lines(
+        translator,
+        sources,
+        beam_size=settings.beam_size,
+        length_penalty=settings.length_penalty,
+        n_best=settings.n_best,
+        batch_tokens=settings.batch_tokens,
+        target_prefix=settings.prefix,
+        with_alignment=settings.alignment,
+        chunk=chunk or CHUNK,
+    )
+    for number, (source, translation) in enumerate(zip(kept, translations, strict=True), start=1):
+        notes.add(number, translation)
+        yield number, source, translation
+
+
+def _pairs(sources: Iterator[str], targets: Iterator[str], *, names: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of lines; raises CorpusError with both counts when one side ends first."""
+    count = 0
+    for source in sources:
+        target = next(targets, None)
+        if target is None:
+            raise _unequal(names, count + 1 + sum(1 for _ in sources), count)
+        count += 1
+        yield source, target
+    rest = sum(1 for _ in targets)
+    if rest:
+        raise _unequal(names, count, count + rest)
+
+
+def _unequal(names: tuple[str, str], num_sources: int, num_targets: int) -> CorpusError:
+    return CorpusError(
+        f"cli/translate: {names[0]} has {num_sources:,} lines, {names[1]} has {num_targets:,}; "
+        "pairs need equal counts. Remedy: restore the original files."
+    )
+
+
+def _score(
+    translator: "Translator", pairs: Iterable[tuple[str, str]], *, batch_tokens: int | None
+) -> Iterator[tuple[int, tuple[str, str], "PairScore"]]:
+    """Each pair's number, texts and score."""
+    from headway.translate.lines import score_lines
+
+    given, kept = tee(pairs)
+    scores = score_lines(translator, given, batch_tokens=batch_tokens)
+    for number, (pair, score) in enumerate(zip(kept, scores, strict=True), start=1):
+        yield number, pair, score
+
+
+def _write(writer: TextIO, records: Iterable[str], *, flush: bool) -> None:
+    """One line a record."""
+    for record in records:
+        writer.write(record + "\n")
+        if flush:
+            writer.flush()
+
+
+def _as_line(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
+    return translation.text
+
+
+def _as_tsv(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
+    columns = [*_columns(number, source, translation.text, notes), f"{translation.score:.6f}"]
+    if translation.alignment is not None:
+        columns.append(" ".join(f"{source}-{target}" for source, target in translation.alignment))
+    return "\t".join(columns)
+
+
+def _as_json(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
+    record: dict[str, object] = {"source": source, **_fields(translation)}
+    record |= {
+        "source_tokens": translation.source_tokens,
+        "num_pieces": translation.num_pieces,
+        "num_unknown": translation.num_unknown,
+    }
+    if translation.alignment is not None:
+        record["alignment"] = translation.alignment
+    if translation.alternatives:
+        record["alternatives"] = [_fields(alternative) for alternative in translation.alternatives]
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _fields(translation: "Translation") -> dict[str, object]:
+    """What every translation and alternative has."""
+    return {
+        "text": translation.text,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "tokens": translation.tokens,
+        "is_cut": translation.is_cut,
+    }
+
+
+def _score_as_line(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
+    return f"{score.log_prob:.6f}"
+
+
+def _score_as_tsv(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
+    return "\t".join([*_columns(number, *pair, notes), f"{score.log_prob:.6f}", str(score.num_tokens)])
+
+
+def _score_as_json(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
+    record = {
+        "source": pair[0],
+        "target": pair[1],
+        "log_prob": score.log_prob,
+        "num_tokens": score.num_tokens,
+        "tokens": score.tokens,
+        "token_log_probs": score.token_log_probs,
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _columns(number: int, source: str, target: str, notes: _Notes) -> list[str]:
+    """Two texts as TSV columns."""
+    if "\t" in source + target:
+        notes.tabs.append(number)
+    return [source.translate(_TABS), target.translate(_TABS)]
+
+
+FORMATS: dict[str, Callable[[int, str, "Translation", _Notes], str]] = {
+    "lines": _as_line,
+    "tsv": _as_tsv,
+    "jsonl": _as_json,
+}
+SCORE_FORMATS: dict[str, Callable[[int, tuple[str, str], "PairScore", _Notes], str]] = {
+    "lines": _score_as_line,
+    "tsv": _score_as_tsv,
+    "jsonl": _score_as_json,
+}
