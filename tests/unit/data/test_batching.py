@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.data.batching import Indices, Step, padding_share, plan
@@ -34,6 +34,7 @@ def _cost(rows: Indices, source: Indices, target: Indices, multiple: int = 1) ->
     return len(rows) * -(-longest // multiple) * multiple
 
 
+@settings(deadline=None)
 @given(
     LENGTHS, st.integers(32, 307), st.one_of(st.none(), st.integers(32, 307)), st.integers(0, 2**70), st.integers(0, 9)
 )
@@ -47,6 +48,7 @@ def test_every_pair_is_in_exactly_one_microbatch(
     assert all(len(rows) and rows.dtype == np.int64 for step in steps for rows in step)
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(32, 307), st.integers(32, 307), st.sampled_from([1, 4]))
 def test_no_step_and_no_microbatch_is_over_its_budget(
     lengths: list[tuple[int, int]], batch: int, microbatch: int, multiple: int
@@ -65,6 +67,7 @@ def test_no_step_and_no_microbatch_is_over_its_budget(
     assert all(_cost(rows, source, target, multiple) <= microbatch for step in steps for rows in step)
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(32, 307), st.integers(32, 307))
 def test_what_makes_a_step_does_not_depend_on_the_microbatches(
     lengths: list[tuple[int, int]], batch: int, microbatch: int

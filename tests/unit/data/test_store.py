@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.data.store import Store, StoreWriter
@@ -36,6 +36,7 @@ def _write(folder: Path, pairs: list[tuple[list[int], list[int]]], vocab_size: i
     return Store.open(folder)
 
 
+@settings(max_examples=37, deadline=None)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), max_size=11))
 def test_what_goes_into_a_store_comes_out(pairs: list[tuple[list[int], list[int]]]) -> None:
     with tempfile.TemporaryDirectory() as name:
