@@ -13,14 +13,14 @@ from headway.data.prepare import prepare
 from headway.data.prepared import Dropped, Prepared, read_prepared
 from headway.errors import CorpusError, DataError, HeadwayError
 
-WORDS = ["red", "blue", "house", "tree", "river", "stone", "cloud"]
-WORTE = ["rot", "blau", "Haus", "Baum", "Fluss", "Stein", "Wolke"]
+ENGLISH = ["red", "blue", "house", "tree", "river", "stone", "cloud"]
+GERMAN = ["rot", "blau", "Haus", "Baum", "Fluss", "Stein", "Wolke"]
 
 
 def _corpus(num_pairs: int, first: int = 0) -> list[tuple[str, str]]:
     """Different pairs: the digits of a number, written in words."""
     return [
-        tuple(" ".join(words[int(digit) % 7] for digit in f"{number:05}") + f" {number}" for words in (WORDS, WORTE))
+        tuple(" ".join(words[int(digit) % 7] for digit in f"{number:05}") + f" {number}" for words in (ENGLISH, GERMAN))
         for number in range(first, first + num_pairs)
     ]  # type: ignore[return-value]
 
