@@ -5,6 +5,7 @@ import pytest
 from headway.cli.main import main
 from headway.cli.reports import clip, columns
 
+LONG = "".join(chr(97 + number * number % 23) for number in range(97))  # too varied to become few tokens
 RECIPE = """
 [data]
 source_language = "en"
@@ -20,8 +21,8 @@ vocab_size = 280
 @pytest.fixture
 def corpus(tmp_path):
     """101 good pairs, four that filters drop and one with too many tokens; 7 pairs to test on, 2 of them known."""
-    sources = [f"line {number}" for number in range(1, 102)] + ["same", "", "line 1", "nul\0", "x" * 97]
-    targets = [f"Zeile {number}" for number in range(1, 102)] + ["same", "leer", "Zeile 1", "nul", "y" * 97]
+    sources = [f"line {number}" for number in range(1, 102)] + ["same", "", "line 1", "nul\0", LONG]
+    targets = [f"Zeile {number}" for number in range(1, 102)] + ["same", "leer", "Zeile 1", "nul", LONG.upper()]
     (tmp_path / "a.en").write_text("\n".join(sources) + "\n", encoding="utf-8", newline="")
     (tmp_path / "a.de").write_text("\n".join(targets) + "\n", encoding="utf-8", newline="")
     (tmp_path / "t.en").write_text("line 11\nline 13\n" + "unseen\n" * 5, encoding="utf-8", newline="")
@@ -40,7 +41,7 @@ def test_everything_that_was_left_out_is_told_with_its_line(corpus, capsys):
     assert prepare(corpus, "--data", str(corpus), *tests, *validation) == 0
     shown = capsys.readouterr().out
     for line in (
-        "kept                102 of 106",
+        "102 of 106",
         "identical sides, line 102: same | same",
         "empty side, line 103:  | leer",
         "duplicate, line 104: line 1 | Zeile 1",

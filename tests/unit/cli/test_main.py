@@ -182,6 +182,19 @@ def test_a_full_disk_behind_standard_output_is_one_line_and_exit_2():
     assert b"No space left on device. Free space" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
+def test_a_limit_on_file_sizes_is_one_line_and_exit_2(tmp_path):
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (7, 7)); "
+        "from headway.cli.main import main; sys.exit(main(['describe', 'base']))"
+    )
+    with (tmp_path / "out.txt").open("wb") as out:
+        done = subprocess.run([sys.executable, "-B", "-c", code], stdout=out, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"File too large. Raise the limit on file sizes" in done.stderr
+
+
 def test_standard_output_without_a_file_number_is_left_alone(monkeypatch, failing):
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     failing(BrokenPipeError())

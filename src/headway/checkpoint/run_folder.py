@@ -1,0 +1,130 @@
+"""What a run has left on the disk, read without torch: its recipe, its data, and the weights of the steps it kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.checkpoint.average import average_weights
+from headway.checkpoint.keep import best_steps, weights_path
+from headway.checkpoint.state import Progress, load_state
+from headway.config.load import load
+from headway.config.schema import ModelConfig, RunConfig
+from headway.data.prepared import Prepared, read_prepared
+from headway.errors import CheckpointError
+from headway.folder.card import write_card
+from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, write_folder
+from headway.model.size import count_parameters
+
+TRAINING_FOLDER = "training"  # inside the model folder, as headway.train.run names it
+RECIPE_FILE = "recipe.toml"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder that ``headway train --out`` was given, with at least one training state in it."""
+
+    path: Path
+    config: RunConfig
+    prepared: Prepared
+    progress: Progress
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """Open a run, finished or not. Raises CheckpointError when it is none or has no whole state or data."""
+        folder = path / TRAINING_FOLDER
+        recipe = folder / RECIPE_FILE
+        if not recipe.is_file():
+            raise CheckpointError(
+                f"checkpoint/run_folder: {path} has no {TRAINING_FOLDER}/{RECIPE_FILE}; wanted the folder of a run. "
+                "Name the folder that `headway train --out` was given."
+            )
+        prepared = read_prepared(folder / "data")
+        if prepared is None:
+            raise CheckpointError(
+                f"checkpoint/run_folder: {folder / 'data'} is missing or damaged. "
+                f"Prepare it again: `headway train` with the same recipe and --out {path}."
+            )
+        state, _ = load_state(folder / "states")
+        if state is None:
+            raise CheckpointError(
+                f"checkpoint/run_folder: {folder / 'states'} holds no training state. Train until one is written."
+            )
+        return cls(path, load(recipe), prepared, state.progress)
+
+    @property
+    def weights_folder(self) -> Path:
+        """Where the weights of kept steps lie."""
+        return self.path / TRAINING_FOLDER / "weights"
+
+    def kept_steps(self) -> list[int]:
+        """Steps whose weights are on the disk, in order."""
+        return [step for step in sorted(self.progress.kept_weights) if weights_path(self.weights_folder, step).exists()]
+
+    def last(self, count: int) -> list[int]:
+        """The last ``count`` kept steps; raises CheckpointError when fewer are kept."""
+        return self._exactly(self.kept_steps()[-count:], count, "kept", "keep_last")
+
+    def best(self, count: int) -> list[int]:
+        """The ``count`` best kept steps by the recipe's ``train.best_by``; raises CheckpointError for too few."""
+        kept = self.kept_steps()
+        validated = [scores for scores in self.progress.validations if scores.step in kept]
+        best = best_steps(validated, self.config.train.best_by, count=count)
+        return self._exactly(best, count, "kept and validated", "keep_best")
+
+    def usual(self) -> list[int]:
+        """The steps that the recipe averages: as many of them as there are."""
+        train = self.config.train
+        kept = len(self.kept_steps())
+        if train.average == "best" and self.progress.validations:
+            return self.best(min(train.average_count, kept))
+        return self.last(min(train.average_count, kept))
+
+    def _exactly(self, steps: list[int], count: int, what: str, key: str) -> list[int]:
+        if len(steps) == count and steps:
+            return steps
+        raise CheckpointError(
+            f"checkpoint/run_folder: {self.path} has the weights of {len(steps)} steps {what}; wanted {max(count, 1)}. "
+            f"Ask for fewer, or train with a higher train.{key}."
+        )
+
+
+def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> ModelFolder:
+    """Write a model folder with the mean of the weights of some kept steps; its quality is not measured."""
+    weights = average_weights([weights_path(run.weights_folder, step) for step in steps])
+    report, progress, config = run.prepared.report, run.progress, run.config
+    is_last = max(steps) == progress.step
+    folder_config = FolderConfig(
+        source_language=config.data.source_language,
+        target_language=config.data.target_language,
+        model=_real_model(config, run.prepared),
+        search=config.search,
+        text=config.text,
+        max_source_tokens=int(run.prepared.store("train").source_lengths.max()) + 1,
+        training=TrainingSummary(
+            steps=max(steps),
+            epochs=float(progress.epoch) if is_last else 0.0,
+            seconds=progress.seconds if is_last else 0.0,
+            precision=progress.precision,
+            seed=config.train.seed,
+            pairs=report.train.pairs,
+        ),
+    )
+    card = write_card(
+        folder_config, config, num_parameters=count_parameters(folder_config.model).total, folder_name=str(out_dir)
+    )
+    return write_folder(
+        out_dir,
+        config=folder_config,
+        weights=weights,
+        source_tokenizer=run.prepared.source_tokenizer,
+        target_tokenizer=run.prepared.target_tokenizer,
+        card=card,
+    )
+
+
+def _real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
+    """The recipe's model with the vocabulary sizes that the corpus gave."""
+    source_vocab_size = None if config.text.shared_vocabulary else prepared.report.source_vocab_size
+    return config.model.model_copy(
+        update={"vocab_size": prepared.report.target_vocab_size, "source_vocab_size": source_vocab_size}
+    )
