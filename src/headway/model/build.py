@@ -13,6 +13,7 @@ from headway.model.encoder import Encoder, EncoderLayer
 from headway.model.init import initialise
 from headway.model.transformer import Stem, Transformer
 from headway.nn.attention import MultiHeadAttention
+from headway.nn.dropout import Dropout
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FeedForward
 from headway.nn.norm import layer_norm
@@ -25,8 +26,8 @@ def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
     source_embedding, target_embedding, output = _embeddings(config)
     position = POSITIONS[config.positions]
     model = Transformer(
-        Stem(source_embedding, position(config.d_model, config.max_positions), dropout=nn.Dropout(config.dropout)),
-        Stem(target_embedding, position(config.d_model, config.max_positions), dropout=nn.Dropout(config.dropout)),
+        Stem(source_embedding, position(config.d_model, config.max_positions), dropout=Dropout(config.dropout)),
+        Stem(target_embedding, position(config.d_model, config.max_positions), dropout=Dropout(config.dropout)),
         encoder=Encoder(_encoder_layer(config) for _ in range(config.num_encoder_layers)),
         decoder=Decoder(_decoder_layer(config) for _ in range(config.num_decoder_layers)),
         output=output,
@@ -99,4 +100,4 @@ def _attention(config: ModelConfig) -> MultiHeadAttention:
 
 
 def _sublayer(config: ModelConfig) -> PostNorm:
-    return PostNorm(layer_norm(config.d_model), nn.Dropout(config.dropout))
+    return PostNorm(layer_norm(config.d_model), Dropout(config.dropout))

@@ -1,7 +1,7 @@
 """Initial weights, as the paper's code draws them; the paper itself is silent.
 
-Embeddings: normal, standard deviation d_model^-0.5, the padding row zero. Matrices: Glorot uniform, where projections of the
-same vectors count as one matrix (self-attention's query, key and value; cross-attention's key and value).
+Embeddings: normal, standard deviation d_model^-0.5, the padding row zero. Matrices: Glorot uniform, where projections
+of the same vectors count as one matrix (self-attention's query, key and value; cross-attention's key and value).
 Biases 0, norm gains 1.
 """
 
@@ -64,6 +64,8 @@ def _glorot(layers: Sequence[nn.Linear], generator: torch.Generator) -> None:
     fan_out = sum(layer.out_features for layer in layers)
     limit = math.sqrt(6.0 / (layers[0].in_features + fan_out))
     for layer in layers:
-        layer.weight.uniform_(-limit, limit, generator=generator)
-        if layer.bias is not None:
-            layer.bias.zero_()
+        for parameter in layer.parameters():
+            if parameter.dim() == 2:
+                parameter.uniform_(-limit, limit, generator=generator)
+            else:
+                parameter.zero_()

@@ -3,7 +3,7 @@
 Shapes: B sentences, S source positions, T target positions, R rows under way, D d_model, V vocabulary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -71,7 +71,7 @@ class TransformerPredictor:
 
 
 @contextmanager
-def recorded(attention: MultiHeadAttention) -> Iterator[list[Tensor]]:
+def recorded(attention: MultiHeadAttention) -> Generator[list[Tensor]]:
     """Within the block, the module's attention weights (B, H, T, S) are kept in the list, one entry a call."""
     weights: list[Tensor] = []
     attention.recorder = weights.append

@@ -1,0 +1,130 @@
+"""A run's events as text: a live line on a terminal, a plain log elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.cli.reports import clip, render_report
+
+if TYPE_CHECKING:
+    from headway.train.events import Event, Finished, Started, StepDone, Validated
+
+LOG_SECONDS = 15.0  # between two step lines of a plain log
+LIVE_SECONDS = 0.2  # between two drawings of the live line
+BAR_WIDTH = 24
+
+
+class ProgressPrinter:
+    """Prints every event of a run to standard error, so that standard output stays free for results."""
+
+    def __init__(self, *, live: bool | None = None, details: bool = True) -> None:
+        self._live = sys.stderr.isatty() if live is None else live
+        self._details = details
+        self._last_line = 0.0
+
+    def watch(self, events: "Iterator[Event]") -> "Iterator[Event]":
+        """Print each event as it comes, and pass it on."""
+        for event in events:
+            self.show(event)
+            yield event
+
+    def show(self, event: "Event") -> None:
+        """Print one event."""
+        from headway.train import events as kinds
+
+        if isinstance(event, kinds.StepDone):
+            self._step(event)
+        else:
+            text = self._text(event)
+            if text:
+                self._say(text)
+
+    def _text(self, event: "Event") -> str:
+        """What an event other than a step says; nothing where it needs no word."""
+        from headway.train import events as kinds
+
+        texts: dict[type, Callable[[Any], str]] = {
+            kinds.Stage: lambda stage: f"{stage.name} ...",
+            kinds.DataReady: lambda ready: render_report(ready.prepared.report) if self._details else "",
+            kinds.Started: _started,
+            kinds.Validated: lambda validated: _validated(validated, self._details),
+            kinds.Notice: lambda notice: f"note: {notice.text}",
+            kinds.Interrupted: lambda stop: f"stopped after step {stop.step:,}; the training state is saved.",
+            kinds.Finished: _finished,
+        }
+        return texts.get(type(event), lambda _: "")(event)
+
+    def _step(self, event: "StepDone") -> None:
+        now = time.monotonic()
+        due = LIVE_SECONDS if self._live else LOG_SECONDS
+        if now - self._last_line < due:
+            return
+        self._last_line = now
+        line = _step_line(event)
+        if self._live:
+            share = event.seconds / max(event.seconds + event.seconds_left, 1e-9)
+            filled = round(BAR_WIDTH * share)
+            click.echo(f"\r\x1b[K[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {line}", nl=False, err=True)
+        else:
+            click.echo(line, err=True)
+
+    def _say(self, text: str) -> None:
+        click.echo(("\r\x1b[K" if self._live else "") + text, err=True)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as 1:02:03 or 2:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _step_line(event: "StepDone") -> str:
+    return (
+        f"step {event.step:,}  loss {event.loss:.3f}  lr {event.learning_rate:.2e}  "
+        f"{event.tokens_per_second:,.0f} tokens/s  padding {event.padding:.1%}  "
+        f"{clock(event.seconds)} gone, {clock(event.seconds_left)} left"
+    )
+
+
+def _started(event: "Started") -> str:
+    begin = f"going on after step {event.step:,}" if event.step else "training from the first step"
+    return (
+        f"{begin}: {event.num_parameters:,} parameters, {event.precision} on {event.device}, "
+        f"{event.threads} threads, at most {event.max_steps:,} steps"
+    )
+
+
+def _validated(event: "Validated", details: bool) -> str:
+    best = "  (best so far)" if event.is_best else ""
+    head = (
+        f"validation after step {event.step:,}, {clock(event.seconds)}: loss {event.loss:.3f}, "
+        f"perplexity {event.perplexity:.2f}, BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}{best}"
+    )
+    if not details:
+        return head
+    samples = [
+        f"    {clip(sample.source, width=90)}\n"
+        f"      reference  {clip(sample.reference, width=90)}\n"
+        f"      Headway    {clip(sample.translation, width=90)}"
+        for sample in event.samples
+    ]
+    return "\n".join([head, *samples])
+
+
+def _finished(event: "Finished") -> str:
+    if event.evaluation is None:
+        return f"model folder: {event.folder}"
+    scores = event.evaluation.scores
+    rows = [scores.bleu, scores.chrf, *([scores.ter] if scores.ter else [])]
+    lines = [f"scores on the {event.evaluated_on} text ({scores.num_sentences:,} sentences):"]
+    for score in rows:
+        interval = "" if score.low is None or score.high is None else f"  [{score.low:.2f}, {score.high:.2f}]"
+        lines.append(f"  {score.name:5} {score.value:6.2f}{interval}  {score.signature}")
+    if event.evaluation.perplexity is not None:
+        lines.append(f"  perplexity {event.evaluation.perplexity:.2f}")
+    lines.extend(f"  warning: {warning}" for warning in event.evaluation.warnings)
+    return "\n".join([*lines, f"model folder: {event.folder}"])

@@ -1,0 +1,31 @@
+"""Ctrl-C and SIGTERM as a polite request: the step under way ends, the state is saved."""
+
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+
+@contextmanager
+def stop_requests() -> Generator[Callable[[], bool]]:
+    """Within the block SIGINT and SIGTERM only raise a flag; the function given tells whether one came.
+
+    A second Ctrl-C interrupts at once; the last training state is whole in any case.
+    """
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked = True
+        click.echo("\nstopping after this step ... (Ctrl-C again: at once)", err=True)
+
+    earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -1,0 +1,86 @@
+"""``headway train``: everything from files of parallel text to a measured model folder, in one command."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from headway.cli.options import data_option, overrides_option
+from headway.config.load import load
+from headway.config.schema import RunConfig
+from headway.errors import ConfigError
+
+SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
+PATH = click.Path(path_type=Path)
+DEFAULT_RECIPE = "short"  # of the short form
+INTERRUPTED = 130
+
+
+@click.command("train")
+@click.argument("recipe", required=False)
+@data_option
+@overrides_option
+@click.option("--source", metavar="FILE", help="Short form: the source side, or one TSV or JSONL file of both sides.")
+@click.option("--target", metavar="FILE", help="Short form: the target side, aligned by line.")
+@click.option("--dev-source", metavar="FILE", help="Short form: validation text. Absent: held out from training text.")
+@click.option("--dev-target", metavar="FILE", help="Short form: its target side.")
+@click.option("--source-language", metavar="CODE", help="Language code, such as en.")
+@click.option("--target-language", metavar="CODE", help="Language code, such as de.")
+@click.option("--out", "out_dir", type=PATH, metavar="FOLDER", help="The model folder.  [default: runs/RECIPE]")
+@click.option("--fresh", is_flag=True, help="Forget an earlier run in the same folder instead of going on.")
+def command(  # noqa: PLR0913 - click gives one argument an option
+    recipe: str | None,
+    *,
+    data_dir: Path,
+    overrides: tuple[str, ...],
+    source: str | None,
+    target: str | None,
+    dev_source: str | None,
+    dev_target: str | None,
+    source_language: str | None,
+    target_language: str | None,
+    out_dir: Path | None,
+    fresh: bool,
+) -> None:
+    r"""Train a translator: from RECIPE (a TOML file or a packaged name), or from two files of parallel text.
+
+    \b
+    headway train multi30k-en-de --data DIR
+    headway train --source a.en --target a.de --source-language en --target-language de --out runs/x
+
+    The same command goes on where an earlier one was stopped, and gives the same weights as if it never had been.
+    """
+    files = {
+        "data.train_source": source,
+        "data.train_target": target,
+        "data.validation_source": dev_source,
+        "data.validation_target": dev_target,
+        "data.source_language": source_language,
+        "data.target_language": target_language,
+    }
+    given = [f"{key}={json.dumps(value)}" for key, value in files.items() if value is not None]
+    if recipe is None and (source is None or source_language is None or target_language is None or out_dir is None):
+        raise ConfigError(f"cli/train: nothing to train on; wanted a recipe, or {SHORT}.")
+    name = recipe or DEFAULT_RECIPE
+    config = load(name, overrides=(*given, *overrides))
+    _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh)
+
+
+def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool) -> None:
+    """Train with a progress display; Ctrl-C and SIGTERM save the state and say how to go on."""
+    from headway.cli.progress import ProgressPrinter
+    from headway.cli.stopping import stop_requests
+    from headway.train.events import Interrupted
+    from headway.train.run import train
+
+    with stop_requests() as should_stop:
+        for event in ProgressPrinter().watch(
+            train(config, data_dir, out_dir=folder, fresh=fresh, should_stop=should_stop)
+        ):
+            if isinstance(event, Interrupted):
+                arguments = [argument for argument in sys.argv[1:] if argument != "--fresh"]
+                click.echo(f"To go on: {shlex.join(['headway', *arguments])}", err=True)
+                raise click.exceptions.Exit(INTERRUPTED)
+    click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}", err=True)

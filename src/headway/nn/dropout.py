@@ -1,0 +1,36 @@
+"""Dropout (Srivastava et al. 2014), with masks cheap to draw on a CPU."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+LEVELS = 2**16  # a mask value is drawn from 16 random bits
+
+
+class Dropout(nn.Module):
+    """Zero each value with probability ``probability`` in training and scale the others so that the mean stays.
+
+    The random bits come from torch's default generator, which the training step seeds for each microbatch.
+    Departure: on a CPU the probability is rounded to 1/65,536, so that one 64-bit draw serves four values; drawing
+    value by value took a seventh of the training time of a small model.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+        self.num_dropped_levels = round(probability * LEVELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X with values dropped, or x itself outside training."""
+        if not self.training or self.probability == 0.0:
+            return x
+        if x.device.type != "cpu":
+            return functional.dropout(x, self.probability)
+        return x * self._mask(x)
+
+    def _mask(self, x: Tensor) -> Tensor:
+        """0 or 1 / (1 - probability), of the shape and type of x."""
+        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        level = words.view(torch.int16)[: x.numel()].view(x.shape)
+        kept = level >= self.num_dropped_levels - LEVELS // 2
+        return kept.to(x.dtype).mul_(LEVELS / (LEVELS - self.num_dropped_levels))

@@ -1,0 +1,137 @@
+"""From a trained run to a model folder: choose the weights, measure them, write them with their card."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from headway import __version__
+from headway.checkpoint.average import average_weights
+from headway.checkpoint.keep import HIGHER_IS_BETTER, best_steps, weights_path
+from headway.config.schema import RunConfig
+from headway.data.prepare import Report
+from headway.folder.card import CorpusCounts, ScoredSet, write_card
+from headway.folder.contents import FolderConfig, TrainingSummary, write_folder
+from headway.model.build import export_weights, load_weights
+from headway.train.events import Event, Finished, Notice, Stage
+from headway.train.session import Session
+from headway.train.validate import session_translator, validate
+from headway.translate.evaluate import Evaluation, evaluate
+
+
+def finish(session: Session, out_dir: Path) -> Iterator[Event]:
+    """Average, keep whichever of average and best single step validates better, evaluate, write the folder."""
+    yield Stage("averaging")
+    yield from _load_final_weights(session)
+    part = "test" if session.config.data.test_source else "validation"
+    yield Stage("evaluating")
+    evaluation = _evaluate(session, part)
+    yield Stage("writing the model folder")
+    _write(session, out_dir, part=part, evaluation=evaluation)
+    yield Finished(out_dir, evaluation, part)
+
+
+def average_candidates(session: Session) -> list[int]:
+    """The steps whose weights the recipe averages."""
+    train, kept = session.config.train, session.progress.kept_weights
+    if train.average == "last":
+        return sorted(kept)[-train.average_count :]
+    if train.average == "best":
+        validated = [scores for scores in session.progress.validations if scores.step in kept]
+        return best_steps(validated, train.best_by, count=train.average_count)
+    return []
+
+
+def _load_final_weights(session: Session) -> Iterator[Event]:
+    """The average's weights, or the best step's where those validate better."""
+    by = session.config.train.best_by
+    validated = [scores for scores in session.progress.validations if scores.step in session.progress.kept_weights]
+    (best_step,) = best_steps(validated, by, count=1)
+    best = next(scores for scores in validated if scores.step == best_step)
+    steps = average_candidates(session)
+    if len(steps) > 1:
+        load_weights(session.model, average_weights([weights_path(session.weights_folder, step) for step in steps]))
+        average, _ = validate(session)
+        average_value, best_value = getattr(average, by), getattr(best, by)
+        is_better = average_value >= best_value if HIGHER_IS_BETTER[by] else average_value <= best_value
+        kept = "average" if is_better else "single step"
+        yield Notice(
+            f"validation {by}: {average_value:.2f} averaged over steps {', '.join(map(str, steps))}; "
+            f"{best_value:.2f} at the best single step, {best_step}. The {kept} is kept."
+        )
+        if is_better:
+            return
+    load_weights(session.model, average_weights([weights_path(session.weights_folder, best_step)]))
+
+
+def _evaluate(session: Session, part: str) -> Evaluation:
+    sources, references = session.prepared.texts(part)
+    return evaluate(
+        session_translator(session),
+        sources,
+        references,
+        target_language=session.config.data.target_language,
+        tokenize=session.config.evaluate.tokenize,
+        lowercase=session.config.evaluate.lowercase,
+    )
+
+
+def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation) -> None:
+    config, progress = session.config, session.progress
+    weights = export_weights(session.model)
+    folder_config = FolderConfig(
+        source_language=config.data.source_language,
+        target_language=config.data.target_language,
+        model=session.model_config,
+        search=config.search,
+        text=config.text,
+        max_source_tokens=session.max_source_tokens,
+        training=TrainingSummary(
+            steps=progress.step,
+            epochs=float(progress.epoch),
+            seconds=progress.seconds,
+            precision=progress.precision,
+            seed=config.train.seed,
+            pairs=session.prepared.report.train.pairs,
+        ),
+    )
+    card = write_card(
+        folder_config,
+        config,
+        num_parameters=sum(array.size for array in weights.values()),
+        corpus=corpus_counts(config, session.prepared.report),
+        scored=(ScoredSet(_set_name(config, part), evaluation.scores, evaluation.perplexity),),
+        versions={"headway": __version__, "torch": torch.__version__, "numpy": np.__version__},
+        folder_name=str(out_dir),
+    )
+    write_folder(
+        out_dir,
+        config=folder_config,
+        weights=weights,
+        source_tokenizer=session.prepared.source_tokenizer,
+        target_tokenizer=session.prepared.target_tokenizer,
+        card=card,
+    )
+
+
+def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:
+    """What the card tells of the corpus; every pair that was read is in one of the counts."""
+    dropped = {row.name: row.dropped for row in report.cleaning if row.active}
+    dropped["longer than data.max_tokens"] = report.train.too_long.count
+    overlap = {"validation (whole pairs)": report.validation_overlap.pairs}
+    if report.test_overlap is not None:
+        overlap["test (whole pairs)"] = report.test_overlap.pairs
+    return CorpusCounts(
+        pairs_read=report.pairs_read,
+        pairs_kept=report.train.pairs,
+        dropped=dropped,
+        overlap=overlap,
+        validation_pairs=report.validation.pairs,
+        test_pairs=report.test_overlap.num_pairs if report.test_overlap else 0,
+    )
+
+
+def _set_name(config: RunConfig, part: str) -> str:
+    named = config.data.test_source if part == "test" else config.data.validation_source
+    return Path(named).name if named else "held-out pairs of the training text"

@@ -1,0 +1,182 @@
+"""Step after step: update, validate, keep, stop."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from headway.checkpoint.keep import HIGHER_IS_BETTER
+from headway.checkpoint.state import Scores
+from headway.config.schema import TrainConfig
+from headway.data.loader import Position, batches
+from headway.train.events import Event, Interrupted, Saved, StepDone, Validated
+from headway.train.schedule import noam
+from headway.train.session import Session
+from headway.train.step import StepResult, train_step
+from headway.train.validate import validate
+
+LENGTH_MULTIPLE = 1
+ShouldStop = Callable[[], bool]
+
+
+@dataclass
+class Clock:
+    """Seconds of training, those of earlier sessions counted."""
+
+    earlier: float
+    begin: float
+
+    def seconds(self) -> float:
+        """Until now."""
+        return self.earlier + time.monotonic() - self.begin
+
+
+def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
+    """Train until the recipe's end, or until asked to stop: then the state is saved and Interrupted comes last."""
+    train = session.config.train
+    clock = Clock(session.progress.seconds, time.monotonic())
+    session.model.train()
+    for position, step_batches in batches(
+        session.store,
+        batch_tokens=train.batch_tokens,
+        microbatch_tokens=train.microbatch_tokens,
+        seed=train.seed,
+        start_epoch=session.progress.epoch,
+        start_step=session.progress.epoch_step,
+        length_multiple=LENGTH_MULTIPLE,
+    ):
+        if is_finished(session):
+            break
+        step = session.progress.step + 1
+        rate = noam(
+            step, d_model=session.model_config.d_model, warmup_steps=train.warmup_steps, peak=train.learning_rate
+        )
+        begin = time.monotonic()
+        result = train_step(
+            session.model,
+            session.optimizer,
+            batches=step_batches,
+            step=step,
+            seed=train.seed,
+            learning_rate=rate,
+            label_smoothing=train.label_smoothing,
+            precision=session.progress.precision,
+            clip_norm=train.clip_norm,
+        )
+        _advance(session, step, position=position, seconds=clock.seconds())
+        yield _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
+        yield from _after_step(session, clock)
+        if should_stop():
+            yield Saved(step, session.save())
+            yield Interrupted(step)
+            return
+    yield from _last(session, clock)
+
+
+def is_finished(session: Session) -> bool:
+    """The recipe's end is reached: steps, epochs, minutes, or no better validation for too long."""
+    train, progress = session.config.train, session.progress
+    return (
+        progress.stopped_early
+        or progress.step >= train.max_steps
+        or (train.max_epochs is not None and progress.epoch >= train.max_epochs)
+        or (train.max_minutes is not None and progress.seconds >= 60 * train.max_minutes)
+    )
+
+
+def _advance(session: Session, step: int, *, position: Position, seconds: float) -> None:
+    session.progress = session.progress.model_copy(
+        update={"step": step, "epoch": position.epoch, "epoch_step": position.step, "seconds": seconds}
+    )
+
+
+def _after_step(session: Session, clock: Clock) -> Iterator[Event]:
+    """Validate and checkpoint where they fall due."""
+    step, train = session.progress.step, session.config.train
+    validates = step % train.validate_every == 0
+    checkpoints = step % train.checkpoint_every == 0
+    if validates:
+        yield from _validate(session, clock)
+    if checkpoints or validates:
+        yield from _checkpoint(session, clock)
+
+
+def _last(session: Session, clock: Clock) -> Iterator[Event]:
+    """The last step is always validated and kept."""
+    step = session.progress.step
+    if not any(scores.step == step for scores in session.progress.validations):
+        yield from _validate(session, clock)
+        yield from _checkpoint(session, clock)
+
+
+def _validate(session: Session, clock: Clock) -> Iterator[Event]:
+    scores, samples = validate(session)
+    earlier = session.progress.validations
+    best_by = session.config.train.best_by
+    is_best = all(_is_better(scores, other, best_by) for other in earlier)
+    session.progress = session.progress.model_copy(update={"validations": (*earlier, scores)})
+    if _is_stale(session.progress.validations, session.config.train):
+        session.progress = session.progress.model_copy(update={"stopped_early": True})
+    session.model.train()
+    yield Validated(
+        step=scores.step,
+        loss=scores.loss,
+        perplexity=scores.perplexity,
+        bleu=scores.bleu,
+        chrf=scores.chrf,
+        seconds=clock.seconds(),
+        is_best=is_best,
+        samples=samples,
+    )
+
+
+def _checkpoint(session: Session, clock: Clock) -> Iterator[Event]:
+    session.keep_weights()
+    session.progress = session.progress.model_copy(update={"seconds": clock.seconds()})
+    path = session.save()
+    session.drop_weights()
+    yield Saved(session.progress.step, path)
+
+
+def _is_better(scores: Scores, other: Scores, by: str) -> bool:
+    new, old = getattr(scores, by), getattr(other, by)
+    return new > old if HIGHER_IS_BETTER[by] else new < old
+
+
+def _is_stale(validations: tuple[Scores, ...], train: TrainConfig) -> bool:
+    """No value better than the best for ``patience`` validations."""
+    if train.early_stopping == "none" or not validations:
+        return False
+    best = validations[0]
+    for scores in validations[1:]:
+        if _is_better(scores, best, train.early_stopping):
+            best = scores
+    return len(validations) - 1 - validations.index(best) >= train.patience
+
+
+def _step_done(session: Session, result: StepResult, *, rate: float, step_seconds: float) -> StepDone:
+    progress = session.progress
+    return StepDone(
+        step=progress.step,
+        epoch=progress.epoch,
+        loss=result.loss,
+        nll=result.nll,
+        learning_rate=rate,
+        gradient_norm=result.gradient_norm,
+        tokens_per_second=result.num_tokens / step_seconds,
+        padding=1.0 - result.num_tokens / result.num_padded_tokens,
+        seconds=progress.seconds,
+        seconds_left=_seconds_left(session),
+    )
+
+
+def _seconds_left(session: Session) -> float:
+    """Until the first of the recipe's ends, at the speed so far (validations counted)."""
+    train, progress = session.config.train, session.progress
+    a_step = progress.seconds / progress.step
+    left = (train.max_steps - progress.step) * a_step
+    if train.max_minutes is not None:
+        left = min(left, 60 * train.max_minutes - progress.seconds)
+    if train.max_epochs is not None and progress.epoch > 0:
+        an_epoch = progress.seconds / progress.epoch
+        left = min(left, train.max_epochs * an_epoch - progress.seconds)
+    return max(0.0, left)

@@ -1,0 +1,90 @@
+"""Label-smoothed cross-entropy (Section 5.4), as a sum over real target tokens.
+
+The smoothed target is 1 - eps + eps / V on the right token and eps / V on every other (Szegedy et al. 2016): uniform
+over all V tokens. The paper's code spreads eps over the V - 1 others instead; that is this form with
+eps' = eps V / (V - 1).
+
+Shapes: N real target tokens, D d_model, V vocabulary, C tokens of a chunk.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+CHUNK_BYTES = 16 * 2**20  # float32 logits of a chunk: small enough to stay in a processor's cache
+
+
+def smoothed_loss(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float) -> Tensor:
+    """The plain definition: two sums over the N tokens, the smoothed loss and the negative log-likelihood (nats).
+
+    The first is trained on. The second has no smoothing: perplexity is exp of its mean.
+    """
+    logits_NV = (hidden_ND @ weight_VD.T).float()
+    log_probs_NV = logits_NV.log_softmax(dim=-1)
+    nll_N = -log_probs_NV.gather(-1, target_N[:, None])[:, 0]
+    uniform_N = -log_probs_NV.mean(dim=-1)
+    smoothed_N = (1.0 - label_smoothing) * nll_N + label_smoothing * uniform_N
+    return torch.stack((smoothed_N.sum(), nll_N.sum()))
+
+
+def chunked_smoothed_loss(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float) -> Tensor:
+    """``smoothed_loss`` with projection, loss and both gradients computed chunk by chunk.
+
+    Logits never exist for all tokens at once, forward or backward. Only the smoothed sum carries a gradient.
+    """
+    sums: Tensor = _ChunkedLoss.apply(hidden_ND, weight_VD, target_N, label_smoothing)  # pyright: ignore[reportAssignmentType]
+    return sums
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, label_smoothing: float
+    ) -> Tensor:
+        matrix_VD = weight_VD.to(hidden_ND.dtype)
+        wants_gradient = any(ctx.needs_input_grad[:2])  # pyright: ignore[reportAttributeAccessIssue]
+        hidden_gradient_ND = torch.empty_like(hidden_ND)
+        weight_gradient_VD = torch.zeros_like(weight_VD)
+        sums = torch.zeros(2, dtype=torch.float64)
+        size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
+        for begin in range(0, hidden_ND.shape[0], size):
+            chunk = slice(begin, begin + size)
+            logits_CV = (hidden_ND[chunk] @ matrix_VD.T).float()
+            chunk_sums, probabilities_CV = _chunk_sums(logits_CV, target_N[chunk], label_smoothing)
+            sums += chunk_sums
+            if wants_gradient:
+                right_C1 = target_N[chunk][:, None]
+                ones_C1 = torch.ones_like(right_C1, dtype=probabilities_CV.dtype)
+                probabilities_CV.scatter_add_(1, right_C1, (label_smoothing - 1.0) * ones_C1)
+                gradient_CV = probabilities_CV.to(hidden_ND.dtype)
+                hidden_gradient_ND[chunk] = gradient_CV @ matrix_VD
+                weight_gradient_VD += gradient_CV.T @ hidden_ND[chunk]
+        # What smoothing takes from every logit alike, eps / V, enters both products as one constant vector.
+        share = label_smoothing / weight_VD.shape[0]
+        hidden_gradient_ND -= share * weight_VD.sum(dim=0)
+        weight_gradient_VD -= share * hidden_ND.float().sum(dim=0)
+        ctx.save_for_backward(hidden_gradient_ND, weight_gradient_VD)
+        return sums.float().to(hidden_ND.device)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:  # noqa: ANN401 (torch's context has no type)
+        hidden_gradient_ND, weight_gradient_VD = ctx.saved_tensors
+        factor = gradients[0][0]
+        return hidden_gradient_ND * factor.to(hidden_gradient_ND.dtype), weight_gradient_VD * factor, None, None
+
+
+def _chunk_sums(logits_CV: Tensor, target_C: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+    """Both sums of a chunk and its probabilities; uses up ``logits_CV``."""
+    logits_CV -= logits_CV.amax(dim=-1, keepdim=True)
+    right_C = logits_CV.gather(-1, target_C[:, None])[:, 0]
+    mean_C = logits_CV.mean(dim=-1)
+    probabilities_CV = logits_CV.exp_()
+    total_C1 = probabilities_CV.sum(dim=-1, keepdim=True)
+    log_total_C = total_C1[:, 0].log()
+    nll_C = log_total_C - right_C
+    uniform_C = log_total_C - mean_C
+    smoothed_C = (1.0 - label_smoothing) * nll_C + label_smoothing * uniform_C
+    sums = torch.stack((smoothed_C.double().sum(), nll_C.double().sum())).cpu()
+    return sums, probabilities_CV.div_(total_C1)

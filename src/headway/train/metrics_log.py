@@ -1,0 +1,44 @@
+"""``metrics.jsonl``: one JSON object a line for every step and validation of a run."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from headway.train.events import Event, StepDone, Validated
+
+
+class MetricsLog:
+    """Appends events; what a resumed run will do again is taken out first, so that every step stands once."""
+
+    def __init__(self, path: Path, *, resume_step: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= resume_step]
+        path.write_text("".join(line + "\n" for line in kept), encoding="utf-8", newline="\n")
+        self._file = path.open("a", encoding="utf-8", newline="\n")
+
+    def write(self, event: Event) -> None:
+        """Append a step or a validation; other events are not metrics."""
+        if isinstance(event, StepDone | Validated):
+            record: dict[str, Any] = {"event": "step" if isinstance(event, StepDone) else "validation", **asdict(event)}
+            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """The lines that are JSON: a kill may have cut the last one short."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
+    return [line for line in lines if _is_json(line)]
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
