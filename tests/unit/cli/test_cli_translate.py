@@ -1,0 +1,142 @@
+"""The translate command around a model that copies."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headway.cli.main import main
+from headway.cli.translate import command
+from headway.translate.translator import Translator
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "translate"))
+from translate_copies import copying_translator
+
+INPUT = "the cat\n\n  a mat\u2028sat\n" + "how are you? " * 9 + "\n"
+
+
+@pytest.fixture(autouse=True)
+def _copying_model(monkeypatch):
+    monkeypatch.setattr(Translator, "from_folder", lambda path, device: copying_translator())
+
+
+def run(*arguments, text=INPUT):
+    result = CliRunner().invoke(command, ["-m", "model", *arguments], input=text.encode(), catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def test_standard_input_goes_to_standard_output_line_by_line():
+    result = run()
+    assert result.stdout_bytes.decode() == INPUT
+    assert "1 line(s) longer than the model was trained on, translated in pieces: line 4" in result.stderr
+
+
+def test_files_may_be_compressed_on_both_sides(tmp_path):
+    (tmp_path / "in.gz").write_bytes(gzip.compress(INPUT.encode()))
+    result = run(str(tmp_path / "in.gz"), "-o", str(tmp_path / "out.gz"), text="")
+    assert result.stdout == ""
+    assert gzip.decompress((tmp_path / "out.gz").read_bytes()).decode() == INPUT
+
+
+def test_tsv_has_the_source_the_translation_and_the_score():
+    lines = run("--format", "tsv", "--alignment", text="the cat\n\na\tmat\n")
+    rows = [line.split("\t") for line in lines.stdout_bytes.decode().split("\n")[:-1]]
+    assert [row[:2] for row in rows] == [["the cat"] * 2, [""] * 2, ["a mat"] * 2]
+    assert float(rows[0][2]) < 0.0
+    assert rows[0][3] == "0-0 1-1"
+    assert "1 line(s) with tabs inside a text" in lines.stderr
+
+
+def test_jsonl_has_every_field_and_one_object_a_line():
+    output = run("--format", "jsonl", "--alignment", "--n-best", "2").stdout_bytes.decode()
+    records = [json.loads(line) for line in output.split("\n")[:-1]]
+    assert [record["source"] for record in records] == INPUT.split("\n")[:-1]
+    assert [record["text"] for record in records] == INPUT.split("\n")[:-1]
+    first, empty, _, split = records
+    assert first["tokens"] == first["source_tokens"] == [" the", " cat"]
+    assert first["alignment"] == [[0, 0], [1, 1]]
+    assert first["score"] < 0.0
+    assert not first["is_cut"]
+    assert [set(alternative) for alternative in first["alternatives"]] == [
+        {"text", "score", "log_prob", "tokens", "is_cut"}
+    ]
+    assert empty["num_pieces"] == 0
+    assert split["num_pieces"] > 1
+
+
+def test_a_cut_output_is_flagged_and_counted(monkeypatch):
+    endless = copying_translator(end_bonus=-1000.0, max_extra_tokens=3)
+    monkeypatch.setattr(Translator, "from_folder", lambda path, device: endless)
+    result = run("--format", "jsonl", text="the cat\n\na mat\n")
+    assert [json.loads(line)["is_cut"] for line in result.stdout.split("\n")[:-1]] == [True, False, True]
+    assert "2 line(s) reached the length limit" in result.stderr
+    assert "line 1, 3" in result.stderr
+
+
+def test_sentences_on_the_command_line_are_translated_instead_of_standard_input():
+    assert run("-s", "the cat", "-s", "a mat", text="").stdout == "the cat\na mat\n"
+
+
+def test_every_translation_begins_with_the_prefix():
+    assert all(line.startswith("one") for line in run("--prefix", "one", text="cat\nmat\n").stdout.split("\n")[:-1])
+
+
+def test_given_pairs_are_scored_not_translated(tmp_path):
+    (tmp_path / "targets").write_text("the cat\nthe cat\n", encoding="utf-8")
+    arguments = ("--score", str(tmp_path / "targets"))
+    text = "the cat\na mat\n"
+    right, wrong = (float(line) for line in run(*arguments, text=text).stdout.split("\n")[:-1])
+    assert right > wrong
+    records = [json.loads(line) for line in run(*arguments, "--format", "jsonl", text=text).stdout.split("\n")[:-1]]
+    assert [record["num_tokens"] for record in records] == [3, 3]
+    assert records[1]["log_prob"] == pytest.approx(sum(records[1]["token_log_probs"]))
+    rows = [line.split("\t") for line in run(*arguments, "--format", "tsv", text=text).stdout.split("\n")[:-1]]
+    assert [row[:2] for row in rows] == [["the cat", "the cat"], ["a mat", "the cat"]]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--format", "tsv"), ("--format", "jsonl")])
+def test_no_input_gives_no_output(arguments):
+    assert run(*arguments, text="").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [("a\nb\n", "a\nb\nc\nd\n", "has 2 lines"), ("a\nb\nc\n", "a\n", "has 3 lines")],
+)
+def test_unequal_files_are_refused_with_both_counts(tmp_path, capsys, source, target, words):
+    (tmp_path / "source").write_text(source, encoding="utf-8")
+    (tmp_path / "target").write_text(target, encoding="utf-8")
+    output = tmp_path / "output"
+    arguments = [str(tmp_path / "source"), "--score", str(tmp_path / "target"), "-o", str(output)]
+    assert main(["translate", "-m", "model", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert f"target has {target.count(chr(10))};" in error
+    assert error.count("\n") == 1
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--n-best", "2"], "--n-best above 1 needs --format jsonl"),
+        (["--format", "jsonl", "--n-best", "9"], "n-best is 9, beam size is 4"),
+        (["--alignment"], "--alignment needs --format tsv or jsonl"),
+        (["--score", "x", "--prefix", "a", "--beam-size", "3"], "leave out --beam-size, --prefix"),
+        (["--score", "-", "-"], "cannot be both sides"),
+        (["no-such-file"], "no-such-file does not exist"),
+        (["no-such-file", "-s", "a"], "either FILE or --sentence"),
+        (["--beam-size", "0"], "--beam-size"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    sentence = [] if {"-", "no-such-file"} & set(arguments) else ["-s", "a"]
+    assert main(["translate", "-m", "model", *arguments, *sentence]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
