@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -121,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    _buffer_output()
     try:
         with group.make_context("headway", arguments) as context:
             group.invoke(context)
@@ -165,6 +167,22 @@ def _report(message: str, *, code: int = 2, prefix: str = "headway: error") -> i
     line = f"{prefix}: {message}".replace("\r", "\\r").replace("\n", "\\n")
     click.echo(line, err=True)
     return code
+
+
+def _buffer_output() -> None:
+    """Put a buffer back under standard output where PYTHONUNBUFFERED took it away.
+
+    Without one, Python drops what a nearly full disk did not take of a write, and reports success.
+    """
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = os.fdopen(
+            sys.stdout.fileno(),
+            "w",
+            buffering=1,  # by lines, as close to unbuffered as is safe
+            encoding=sys.stdout.encoding,
+            errors=sys.stdout.errors,
+            closefd=False,
+        )
 
 
 def _abandon_output() -> None:

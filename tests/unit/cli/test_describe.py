@@ -139,8 +139,8 @@ def test_a_trained_model_cannot_be_changed(capsys, folder):
 
 
 def test_an_unknown_key_names_the_nearest(capsys):
-    assert "unknown key model.d_modle; the nearest is model.d_model" in refused(
-        capsys, "base", "--set", "model.d_modle=3"
+    assert "unknown key model.d_modell; the nearest is model.d_model" in refused(
+        capsys, "base", "--set", "model.d_modell=3"
     )
 
 

@@ -67,8 +67,8 @@ def test_no_command_shows_the_help_and_exits_2(capsys):
 
 
 def test_an_unknown_command_names_the_nearest(capsys):
-    assert main(["trian"]) == 2
-    assert failure(capsys) == "headway: error: No such command 'trian'; the nearest is 'train'. See: headway --help"
+    assert main(["trainn"]) == 2
+    assert failure(capsys) == "headway: error: No such command 'trainn'; the nearest is 'train'. See: headway --help"
 
 
 def test_a_command_like_no_other_lists_those_there_are(capsys):
@@ -162,11 +162,12 @@ def test_an_exit_code_that_a_command_chooses_is_kept(failing):
     assert main(["describe"]) == 3
 
 
-def test_a_reader_that_goes_away_is_no_error():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_is_no_error(unbuffered):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = headway("describe", "base", stdout=writer)
+        done = headway("describe", "base", stdout=writer, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     finally:
         os.close(writer)
     assert done.stderr == b""
@@ -183,13 +184,20 @@ def test_a_full_disk_behind_standard_output_is_one_line_and_exit_2():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
-def test_a_limit_on_file_sizes_is_one_line_and_exit_2(tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_limit_on_file_sizes_is_one_line_and_exit_2(tmp_path, unbuffered):
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (7, 7)); "
         "from headway.cli.main import main; sys.exit(main(['describe', 'base']))"
     )
     with (tmp_path / "out.txt").open("wb") as out:
-        done = subprocess.run([sys.executable, "-B", "-c", code], stdout=out, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},  # Python drops half a write when unbuffered
+            check=False,
+        )
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
     assert b"File too large. Raise the limit on file sizes" in done.stderr

@@ -105,7 +105,7 @@ def test_a_key_in_the_wrong_section_is_told_its_own():
 
 
 def test_an_unknown_section_is_refused_with_the_nearest():
-    assert "my.toml line 1: unknown section [modle]; the nearest is [model]" in refusal("[modle]\nd_ff = 7\n")
+    assert "my.toml line 1: unknown section [model_]; the nearest is [model]" in refusal("[model_]\nd_ff = 7\n")
 
 
 def test_dotted_and_quoted_keys_find_their_lines():
