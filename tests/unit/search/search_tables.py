@@ -87,3 +87,22 @@ def exhaustive(predictor, source, limit, alpha, prefix=()):
             log_prob = sum(predictor.log_probs(source, ids[:t])[ids[t]].item() for t in range(len(ids)))
             outputs.append((log_prob / length_penalty(len(ids), alpha), log_prob, ids))
     return sorted(outputs, key=lambda output: -output[0])
+
+
+def plain_beam(predictor, source, limit, *, beam_size, alpha, n_best):
+    """Beam search as its definition has it, one list at a time, run to the limit without stopping early."""
+    live, finished = [((), 0.0)], []
+    for step in range(limit):
+        words = [EOS_ID] if step + 1 == limit else [1, EOS_ID, *range(FIRST_WORD, predictor.vocab_size)]
+        candidates = []
+        for place, (prefix, log_prob) in enumerate(live):
+            row = predictor.log_probs(source, prefix)
+            candidates += [(-(torch.tensor(log_prob) + row[word]).item(), place, word) for word in words]
+        candidates = sorted(candidates)[: 2 * beam_size]
+        finished += [
+            (-cost / length_penalty(step + 1, alpha), (*live[place][0], word))
+            for cost, place, word in candidates[:beam_size]
+            if word == EOS_ID
+        ]
+        live = [((*live[place][0], word), -cost) for cost, place, word in candidates if word != EOS_ID][:beam_size]
+    return sorted(finished, key=lambda output: -output[0])[:n_best]

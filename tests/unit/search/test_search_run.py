@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_tables import CopyPredictor, EndTablePredictor, TablePredictor, exhaustive, sources
+from search_tables import CopyPredictor, EndTablePredictor, TablePredictor, exhaustive, plain_beam, sources
 
 from headway.errors import ModelError, TranslationError
-from headway.search.beam import BeamSettings, beam_search
+from headway.search.beam import BeamSettings, _best, beam_search
 from headway.search.constraint import constrain
 from headway.search.length import length_penalty
 from headway.search.run import search
@@ -39,6 +39,30 @@ def test_a_beam_that_holds_every_prefix_equals_exhaustive_search(alpha, seed):
         assert [hypothesis.log_prob for hypothesis in hypotheses] == pytest.approx(
             [p for _, p, _ in expected], abs=1e-5
         )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    SEEDS,
+    st.sampled_from([2, 3, 5]),
+    st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+    st.sampled_from([-1.0, 0.0, 2.0]),
+)
+def test_a_narrow_beam_equals_the_plain_definition_that_never_stops_early(seed, beam_size, alpha, end_bonus):
+    predictor = TablePredictor(7, seed=seed, end_bonus=end_bonus)
+    limits = [7, 5, 11]
+    results = search(
+        predictor,
+        *sources(*SOURCES),
+        beam_size=beam_size,
+        length_penalty=alpha,
+        max_output_length_B=limits,
+        n_best=beam_size,
+    )
+    for source, limit, hypotheses in zip(SOURCES, limits, results, strict=True):
+        expected = plain_beam(predictor, (*source, EOS_ID), limit, beam_size=beam_size, alpha=alpha, n_best=beam_size)
+        assert [hypothesis.token_ids for hypothesis in hypotheses] == [ids for _, ids in expected]
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([s for s, _ in expected], abs=1e-5)
 
 
 def test_fewer_outputs_than_asked_for_are_all_given():
@@ -238,6 +262,18 @@ class EqualPredictor(TablePredictor):
 
     def log_probs(self, source, prefix):
         return torch.full((self.vocab_size,), -torch.tensor(float(self.vocab_size)).log().item())
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([1, 2, 5, 13]), st.sampled_from([7, 101, 1009]), st.sampled_from([1, 2, 5]))
+def test_the_best_places_are_in_order_and_among_equals_the_lowest(seed, size, width, num_values):
+    torch.manual_seed(seed)
+    scores = -torch.randint(num_values, (3, width)).float()
+    values, places = _best(scores, size)
+    for row, row_values, row_places in zip(scores.tolist(), values.tolist(), places.tolist(), strict=True):
+        expected = sorted(range(width), key=lambda place: (-row[place], place))[:size]
+        assert row_places == expected
+        assert row_values == [row[place] for place in expected]
 
 
 def test_among_equals_the_lower_token_id_comes_first():
