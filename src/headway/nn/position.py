@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from headway.errors import ModelError
 
 
-def sinusoids(num_positions: int, d_model: int, *, device: torch.device | None = None) -> Tensor:
+def sinusoids(num_positions: int, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same); float32, interleaved as printed."""
-    position_T1 = torch.arange(num_positions, dtype=torch.float64, device=device)[:, None]
-    even_E = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)
+    position_T1 = torch.arange(num_positions, dtype=torch.float64)[:, None]
+    even_E = torch.arange(0, d_model, 2, dtype=torch.float64)
     angle_TE = position_T1 / 10000.0 ** (even_E / d_model)
-    table_TD = torch.empty(num_positions, d_model, dtype=torch.float64, device=device)
+    table_TD = torch.empty(num_positions, d_model, dtype=torch.float64)
     table_TD[:, 0::2] = angle_TE.sin()
     table_TD[:, 1::2] = angle_TE.cos()[:, : d_model // 2]
     return table_TD.float()
@@ -31,7 +31,9 @@ class Sinusoidal(nn.Module):
         """X with the waves of positions start, start + 1, ... added."""
         stop = start + x_BTD.shape[1]
         if stop > self.table_TD.shape[0]:
-            self.table_TD = sinusoids(2 * stop, x_BTD.shape[2], device=x_BTD.device)
+            # Training goes on with a table that grew in validation, so it must not be an inference tensor.
+            with torch.inference_mode(mode=False):
+                self.table_TD = sinusoids(2 * stop, x_BTD.shape[2]).to(self.table_TD)
         return x_BTD + self.table_TD[start:stop]
 
 
