@@ -15,7 +15,7 @@ from headway.folder.card import write_card
 from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, write_folder
 from headway.model.size import count_parameters
 
-TRAINING_FOLDER = "training"  # inside the model folder, as headway.train.run names it
+TRAINING_FOLDER = "training"  # inside the model folder: data, states, weights, the recipe, metrics.jsonl
 RECIPE_FILE = "recipe.toml"
 
 
@@ -96,7 +96,7 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
     folder_config = FolderConfig(
         source_language=config.data.source_language,
         target_language=config.data.target_language,
-        model=_real_model(config, run.prepared),
+        model=real_model(config, run.prepared),
         search=config.search,
         text=config.text,
         max_source_tokens=int(run.prepared.store("train").source_lengths.max()) + 1,
@@ -122,7 +122,7 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
     )
 
 
-def _real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
+def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
     """The recipe's model with the vocabulary sizes that the corpus gave."""
     source_vocab_size = None if config.text.shared_vocabulary else prepared.report.source_vocab_size
     return config.model.model_copy(

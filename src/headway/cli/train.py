@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "data.source_language": source_language,
         "data.target_language": target_language,
     }
-    given = [f"{key}={json.dumps(value)}" for key, value in files.items() if value is not None]
+    given = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in files.items() if value is not None]
     if recipe is None and (source is None or source_language is None or target_language is None or out_dir is None):
         raise ConfigError(f"cli/train: nothing to train on; wanted a recipe, or {SHORT}.")
     name = recipe or DEFAULT_RECIPE

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.checkpoint.state import load_state
 from headway.config.load import difference, load_text, to_toml
 from headway.config.schema import RunConfig
@@ -23,8 +24,6 @@ from headway.train.metrics_log import MetricsLog
 from headway.train.precision import settle_precision
 from headway.train.session import Session, open_session
 
-TRAINING_FOLDER = "training"  # inside the model folder: data, states, weights, the recipe, metrics.jsonl
-RECIPE_FILE = "recipe.toml"
 # How long a run goes on does not change what it has done so far: these keys may change when it is resumed.
 HORIZON_KEYS = {"title", "note", "train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"}
 

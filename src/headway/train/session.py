@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
+from headway.checkpoint.run_folder import real_model
 from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.schema import ModelConfig, RunConfig
 from headway.data.prepare import Prepared
@@ -91,15 +92,6 @@ def open_session(config: RunConfig, folder: Path, *, prepared: Prepared, precisi
         optimizer=build_adam(model, config.train),
         device=device,
         progress=Progress(precision=precision, threads=threads, data_digest=prepared.report.digest),
-    )
-
-
-def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
-    """The recipe's model with the vocabulary sizes that the corpus gave."""
-    report = prepared.report
-    source_vocab_size = None if config.text.shared_vocabulary else report.source_vocab_size
-    return config.model.model_copy(
-        update={"vocab_size": report.target_vocab_size, "source_vocab_size": source_vocab_size}
     )
 
 
