@@ -112,7 +112,7 @@ def _date_and_time(rng: Random) -> Render:
 
 
 def _interval(rng: Random) -> Render:
-    """From one day to another or one time to another, in steps of five minutes; what both ends share is written once."""
+    """From one day or time (by five minutes) to another; what both ends share is written once."""
     if rng.random() < 0.35:
         first, last = (5 * step for step in sorted(rng.sample(range(24 * 12), 2)))
         start, end = time(first // 60, first % 60), time(last // 60, last % 60)
