@@ -13,7 +13,7 @@ from headway.train.run import never, train
 from headway.translate.translator import Translator
 
 NUM_PAIRS, NUM_VALIDATION, NUM_TEST = 40_000, 500, 1_200
-SEED = 1
+SEED = 2026  # of the corpus and its split: the kinds were designed on seed 1
 
 
 @dataclass(frozen=True, slots=True)
