@@ -23,7 +23,7 @@ def batch_of(numbers, *, seed=3):
     for number in numbers:
         generator = torch.Generator().manual_seed(1000 * seed + number)
         source_length, target_length = LENGTHS[number % len(LENGTHS)]
-        sources.append(torch.randint(4, VOCAB, (source_length,), generator=generator).tolist() + [3])
+        sources.append([*torch.randint(4, VOCAB, (source_length,), generator=generator).tolist(), 3])
         targets.append(torch.randint(4, VOCAB, (target_length,), generator=generator).tolist())
     return Batch(
         _padded(sources), _padded([[2, *target] for target in targets]), _padded([[*target, 3] for target in targets])
@@ -147,7 +147,7 @@ def test_a_gradient_that_is_not_finite_stops_too_though_the_loss_is(monkeypatch)
     monkeypatch.setattr(
         step_module, "loss_sums", lambda model, batch, **_: (model.output.weight.sum() * 0.0).sqrt().expand(2)
     )
-    with pytest.raises(TrainingError, match="loss 0.0, gradient norm nan"):
+    with pytest.raises(TrainingError, match=r"loss 0\.0, gradient norm nan"):
         update(model, adam, [batch_of([2])], step=2)
     assert state_bytes(model, adam) == before
 
