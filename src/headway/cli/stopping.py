@@ -1,11 +1,12 @@
 """Ctrl-C and SIGTERM as a polite request: the step under way ends, the state is saved."""
 
+import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-import click
+MESSAGE = b"\nstopping after this step ... (Ctrl-C again: at once)\n"
 
 
 @contextmanager
@@ -21,7 +22,7 @@ def stop_requests() -> Generator[Callable[[], bool]]:
         if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         asked = True
-        click.echo("\nstopping after this step ... (Ctrl-C again: at once)", err=True)
+        os.write(2, MESSAGE)  # a print here could meet a print under way
 
     earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.config.load import load
 from headway.demo.corpus import write_corpus
 from headway.demo.phrases import EXAMPLES, SOURCE, generate, split
 from headway.demo.score import KindScore, exact_match_by_kind
-from headway.train.events import Event, Finished, Stage
-from headway.train.run import never, train
+from headway.train.events import Event, Finished, Notice, Stage
+from headway.train.run import never, recipe_changes, train
 from headway.translate.translator import Translator
 
 NUM_PAIRS, NUM_VALIDATION, NUM_TEST = 40_000, 500, 1_200
@@ -34,8 +35,11 @@ def demo(
     corpus = out_dir / "corpus"
     write_corpus(corpus, parts, target=target)
     config = load("demo", overrides=(*_files(target), *overrides))
+    changes = recipe_changes(config, out_dir / TRAINING_FOLDER / RECIPE_FILE)
+    if changes:
+        yield Notice(f"{out_dir} holds a demo with another {changes[0].key}; it begins anew")
     finished: Finished | None = None
-    for event in train(config, corpus, out_dir=out_dir, should_stop=should_stop):
+    for event in train(config, corpus, out_dir=out_dir, fresh=bool(changes), should_stop=should_stop):
         yield event
         if isinstance(event, Finished):
             finished = event
