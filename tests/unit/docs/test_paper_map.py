@@ -116,9 +116,14 @@ def test_every_page_is_in_the_index():
     assert {page.name for page in PAGES} - {"README.md"} <= listed
 
 
-@pytest.mark.parametrize(
-    "room_file",
-    sorted(re.findall(r"^    ([a-z]+/[a-z_]+\.py)", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.M)),
-)
-def test_every_file_of_the_architecture_exists(room_file):
-    assert (SOURCES / room_file).is_file()
+def interface_lines():
+    """Of each file in the list of interfaces: its path and all that is said of it."""
+    listed = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Interfaces")[2].partition("\n## ")[0]
+    return re.findall(r"^    ([a-z]+/[a-z_]+\.py)((?:.*\n)(?: {20,}.*\n)*)", listed, re.M)
+
+
+@pytest.mark.parametrize(("path", "said"), interface_lines(), ids=lambda value: value if value.endswith(".py") else "")
+def test_every_file_and_function_of_the_architecture_exists(path, said):
+    names = {name.rpartition(".")[2] for name in names_in(SOURCES / path)}
+    called = set(re.findall(r"\b([A-Za-z_]+)\(", said)) - {"microbatch"}
+    assert called <= names, f"{path} has no {sorted(called - names)}"
