@@ -105,7 +105,6 @@ def test_the_seed_alone_decides_the_weights():
     first = export_weights(build(seed=3))
     torch.manual_seed(6)
     torch.rand(7)
-    state = torch.get_rng_state()
     second = export_weights(build(seed=3))
     for name, array in first.items():
         assert (array == second[name]).all(), name
@@ -113,7 +112,6 @@ def test_the_seed_alone_decides_the_weights():
     for name, array in first.items():
         if array.ndim == 2:
             assert (array != other[name])[1:].mean() > 0.99, name
-    del state
 
 
 def test_no_two_matrices_of_a_model_are_drawn_alike():

@@ -1,0 +1,234 @@
+"""Names that end in shape letters tell the truth: every local ``name_BTD`` of nn, model and search is measured.
+
+Within one call of a function a letter has one size, whatever the tensor it names a dimension of; a digit is that size
+itself. ``sys.setprofile`` shows each frame as it begins (its arguments) and as it ends (its locals). The fields of a
+dataclass are measured together in the same way.
+"""
+
+import dataclasses
+import re
+import sys
+import types
+
+import pytest
+import torch
+
+from headway.config.schema import ModelConfig
+from headway.model.build import build_transformer
+from headway.model.predictor import TransformerPredictor, forced_pass
+from headway.nn.attention import fused_attention
+from headway.nn.position import POSITIONS
+from headway.search.run import search
+from headway.search.score import score_pairs
+
+ROOMS = ("headway.nn.", "headway.model.", "headway.search.")
+SHAPED = re.compile(r"_([A-Z][A-Z0-9]*)$")
+
+
+class ShapeTracer:
+    """While active, measures the locals of every Python function whose module's name begins with one of ``rooms``."""
+
+    def __init__(self, rooms=ROOMS):
+        self.rooms = rooms
+        self.clashes = []
+        self.measured = set()
+        self._sizes = {}  # of the frames under way: letter -> (size, the name that set it)
+
+    def __enter__(self):
+        self._previous = sys.getprofile()
+        sys.setprofile(self._look)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(self._previous)
+
+    def check(self):
+        assert not self.clashes, "\n".join(self.clashes)
+
+    def _look(self, frame, event, _argument):
+        if event not in ("call", "return") or not frame.f_globals.get("__name__", "").startswith(self.rooms):
+            return
+        sizes = self._sizes.setdefault(frame, {})
+        place = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
+        for name, value in frame.f_locals.items():
+            self._measure(place, name, value, sizes)
+        if event == "return":
+            del self._sizes[frame]
+
+    def _measure(self, place, name, value, sizes):
+        if isinstance(value, torch.Tensor):
+            letters = SHAPED.search(name)
+            if letters:
+                self._bind(place, name, letters[1], value.shape, sizes)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                self._measure(place, "", part, {})
+        elif dataclasses.is_dataclass(value) and type(value).__module__.startswith(self.rooms):
+            own = {}
+            for field in dataclasses.fields(value):
+                self._measure(f"{place} {type(value).__name__}", field.name, getattr(value, field.name, None), own)
+
+    def _bind(self, place, name, letters, shape, sizes):
+        self.measured.add(name)
+        if len(letters) != len(shape):
+            self.clashes.append(f"{place}: {name} has {len(shape)} dimensions {tuple(shape)}")
+            return
+        for letter, size in zip(letters, shape, strict=True):
+            if letter.isdigit():
+                first_size, first_name = int(letter), "the digit"
+            else:
+                first_size, first_name = sizes.setdefault(letter, (size, name))
+            if first_size != size:
+                self.clashes.append(
+                    f"{place}: {letter} is {size} in {name} {tuple(shape)}, {first_size} by {first_name}"
+                )
+
+
+def build(positions="sinusoidal"):
+    config = ModelConfig(
+        vocab_size=31,
+        d_model=26,
+        d_ff=23,
+        num_heads=2,
+        d_k=5,
+        d_v=7,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        dropout=0.2,
+        positions=positions,
+        max_positions=19,
+    )
+    return build_transformer(config)
+
+
+def example():
+    generator = torch.Generator().manual_seed(1)
+    source = torch.randint(4, 31, (3, 11), generator=generator)
+    source[1, 4:] = 0
+    target_in = torch.randint(4, 31, (3, 13), generator=generator)
+    return source, source != 0, target_in
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("padded", [False, True])
+def test_shape_letters_hold_in_the_forward_pass(positions, padded):
+    source, mask, target_in = example()
+    if not padded:
+        source, mask = source[:1], mask[:1]
+        target_in = target_in[:1]
+    with ShapeTracer() as tracer:
+        model = build(positions).train()
+        model(source, mask, target_in).sum().backward()
+        forced_pass(model.eval(), source, mask, target_in_BT=target_in, target_out_BT=target_in)
+    tracer.check()
+    seen = {"source_BS", "x_BTD", "memory_BSD", "q_BHTK", "v_BHSV", "scores_BHTS", "inner_BTF", "log_probs_BTV"}
+    assert seen <= tracer.measured
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_shape_letters_hold_in_cached_decoding_and_search(positions, beam_size):
+    source, mask, _ = example()
+    predictor = TransformerPredictor(build(positions).eval())
+    with ShapeTracer() as tracer:
+        found = search(
+            predictor,
+            source,
+            mask,
+            beam_size=beam_size,
+            n_best=min(3, beam_size),
+            max_output_length_B=[3, 9, 6],
+            prefix_B=[[], [7, 8], [5]],
+        )
+        score_pairs(predictor, source, mask, [hypotheses[0].token_ids for hypotheses in found])
+    tracer.check()
+    seen = {"x_R1D", "x_B1D", "key_BHSK", "log_probs_RV", "limit_B", "cross_mask_R11S", "scores_BNV", "rows_R"}
+    seen |= {"log_prob_R"} if beam_size == 1 else {"log_prob_BN", "score_BM", "token_ids_BMT", "parent_BC", "token_BC"}
+    assert seen <= tracer.measured
+
+
+def test_shape_letters_hold_for_the_fused_kernel_with_an_empty_row():
+    mask = torch.tensor([[True, False, True], [False] * 3])[:, None, None]
+    q, k, v = torch.randn(2, 5, 7, 11), torch.randn(2, 5, 3, 11), torch.randn(2, 5, 3, 13)
+    with ShapeTracer() as tracer:
+        fused_attention(q, k, v, mask)
+    tracer.check()
+    assert "mixed_BHTV" in tracer.measured
+
+
+# Functions that lie about their shapes must be caught.
+
+
+def turned(x_BTD):
+    y_BTD = x_BTD.transpose(1, 2)
+    return y_BTD.sum()
+
+
+def too_few_letters(x_BTD):
+    y_BT = x_BTD * 2
+    return y_BT
+
+
+def not_single(x_BTD):
+    last_B1D = x_BTD[:, -2:]
+    return last_B1D
+
+
+def rebound(x_BTD):
+    x_BTD = x_BTD[:, 1:]
+    return x_BTD
+
+
+def nested(x_BTD):
+    def inner(x_BDT):
+        return x_BDT.sum()
+
+    z_BT = x_BTD[:, :, 0]
+    return inner(x_BTD) + z_BT.sum()  # each frame has letters of its own: no clash
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (turned, r"turned: T is 5 in y_BTD \(2, 5, 3\), 3 by x_BTD"),
+        (too_few_letters, r"y_BT has 3 dimensions \(2, 3, 5\)"),
+        (not_single, r"1 is 2 in last_B1D \(2, 2, 5\), 1 by the digit"),
+        (rebound, r"T is 2 in x_BTD \(2, 2, 5\), 3 by x_BTD"),
+    ],
+)
+def test_a_function_whose_names_lie_is_caught(function, message):
+    with ShapeTracer(rooms=(__name__,)) as tracer:
+        function(torch.zeros(2, 3, 5))
+    with pytest.raises(AssertionError, match=message):
+        tracer.check()
+
+
+def test_a_lie_within_a_dataclass_is_caught():
+    @dataclasses.dataclass
+    class Pair:
+        first_BT: torch.Tensor
+        second_B: torch.Tensor
+
+    def hold(pairs):
+        return len(pairs)
+
+    with ShapeTracer(rooms=(__name__,)) as tracer:
+        hold([Pair(torch.zeros(2, 3), torch.zeros(2)), Pair(torch.zeros(5, 3), torch.zeros(3))])
+    with pytest.raises(AssertionError, match=r"hold Pair: B is 3 in second_B \(3,\), 5 by first_BT"):
+        tracer.check()
+
+
+def test_frames_have_letters_of_their_own_and_the_profiler_before_is_put_back():
+    def before(_frame: types.FrameType, _event, _argument):
+        return None
+
+    original = sys.getprofile()
+    sys.setprofile(before)
+    try:
+        with ShapeTracer(rooms=(__name__,)) as tracer:
+            nested(torch.zeros(2, 3, 5))
+        assert sys.getprofile() is before
+    finally:
+        sys.setprofile(original)
+    tracer.check()
+    assert {"x_BTD", "x_BDT", "z_BT"} <= tracer.measured
