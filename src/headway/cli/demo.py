@@ -33,7 +33,7 @@ def command(*, target: str, out_dir: Path, overrides: tuple[str, ...]) -> None:
     with stop_requests() as should_stop:
         for event in demo(target, out_dir=out_dir, overrides=overrides, should_stop=should_stop):
             if isinstance(event, DemoDone):
-                click.echo(_summary(event))
+                click.echo(_summary(event, target))
                 continue
             printer.show(event)
             if isinstance(event, Interrupted):
@@ -41,7 +41,7 @@ def command(*, target: str, out_dir: Path, overrides: tuple[str, ...]) -> None:
                 raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _summary(done: "DemoDone") -> str:
+def _summary(done: "DemoDone", target: str) -> str:
     """What was reached, shown on real sentences, and where to go from here."""
     from headway.cli.reports import columns
     from headway.demo.score import over_all
@@ -52,6 +52,7 @@ def _summary(done: "DemoDone") -> str:
         for score in (*done.kinds, over_all(done.kinds))
     ]
     folder = shlex.quote(str(done.folder))
+    corpus = shlex.quote(str(done.folder / "corpus"))
     return "\n".join(
         [
             "",
@@ -62,7 +63,7 @@ def _summary(done: "DemoDone") -> str:
             "",
             f"The model folder: {folder} (its card: {folder}/README.md). What to try next:",
             f"  echo 'Monday, July 5, 2027' | headway translate -m {folder}",
-            f"  headway evaluate -m {folder} --source {folder}/corpus/test.en --reference {folder}/corpus/test.*",
+            f"  headway evaluate -m {folder} --source {corpus}/test.en --reference {corpus}/test.{target}",
             f"  headway describe {folder}",
             "  headway train --source a.en --target a.de --source-language en --target-language de --out runs/mine",
         ]

@@ -44,14 +44,14 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     out_dir: Path | None,
     fresh: bool,
 ) -> None:
-    r"""Train a translator: from RECIPE (a TOML file or a packaged name), or from two files of parallel text.
+    """Train a translator: from RECIPE (a TOML file or a packaged name), or from two files of parallel text.
 
     \b
     headway train multi30k-en-de --data DIR
     headway train --source a.en --target a.de --source-language en --target-language de --out runs/x
 
     The same command goes on where an earlier one was stopped, and gives the same weights as if it never had been.
-    """
+    """  # noqa: D301 - click wants the character that the escape stands for
     files = {
         "data.train_source": source,
         "data.train_target": target,
