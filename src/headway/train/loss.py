@@ -47,7 +47,7 @@ class _ChunkedLoss(torch.autograd.Function):
         wants_gradient = any(ctx.needs_input_grad[:2])  # pyright: ignore[reportAttributeAccessIssue]
         hidden_gradient_ND = torch.empty_like(hidden_ND)
         weight_gradient_VD = torch.zeros_like(weight_VD)
-        sums = torch.zeros(2, dtype=torch.float64)
+        sums = hidden_ND.new_zeros(2, dtype=torch.float32)
         size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
         for begin in range(0, hidden_ND.shape[0], size):
             chunk = slice(begin, begin + size)
@@ -66,7 +66,7 @@ class _ChunkedLoss(torch.autograd.Function):
         hidden_gradient_ND -= share * weight_VD.sum(dim=0)
         weight_gradient_VD -= share * hidden_ND.float().sum(dim=0)
         ctx.save_for_backward(hidden_gradient_ND, weight_gradient_VD)
-        return sums.float().to(hidden_ND.device)
+        return sums
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:  # noqa: ANN401 (torch's context has no type)
@@ -86,5 +86,4 @@ def _chunk_sums(logits_CV: Tensor, target_C: Tensor, label_smoothing: float) -> 
     nll_C = log_total_C - right_C
     uniform_C = log_total_C - mean_C
     smoothed_C = (1.0 - label_smoothing) * nll_C + label_smoothing * uniform_C
-    sums = torch.stack((smoothed_C.double().sum(), nll_C.double().sum())).cpu()
-    return sums, probabilities_CV.div_(total_C1)
+    return torch.stack((smoothed_C.sum(), nll_C.sum())), probabilities_CV.div_(total_C1)
