@@ -76,7 +76,7 @@ def is_finished(session: Session) -> bool:
     """The recipe's end is reached: steps, epochs, minutes, or no better validation for too long."""
     train, progress = session.config.train, session.progress
     return (
-        progress.stopped_early
+        _is_stale(progress.validations, train)  # asked anew: a resumed run may have more patience
         or progress.step >= train.max_steps
         or (train.max_epochs is not None and progress.epoch >= train.max_epochs)
         or (train.max_minutes is not None and progress.seconds >= 60 * train.max_minutes)
@@ -114,8 +114,8 @@ def _validate(session: Session, clock: Clock) -> Iterator[Event]:
     best_by = session.config.train.best_by
     is_best = all(_is_better(scores, other, best_by) for other in earlier)
     session.progress = session.progress.model_copy(update={"validations": (*earlier, scores)})
-    if _is_stale(session.progress.validations, session.config.train):
-        session.progress = session.progress.model_copy(update={"stopped_early": True})
+    is_stale = _is_stale(session.progress.validations, session.config.train)
+    session.progress = session.progress.model_copy(update={"stopped_early": is_stale})
     session.model.train()
     yield Validated(
         step=scores.step,

@@ -1,20 +1,27 @@
 """``metrics.jsonl``: one JSON object a line for every step and validation of a run."""
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from headway.folder.atomic import replace_file
 from headway.train.events import Event, StepDone, Validated
 
 
 class MetricsLog:
-    """Appends events; what a resumed run will do again is taken out first, so that every step stands once."""
+    """Appends events; what a resumed run will do again is taken out first, so that every step stands once.
 
-    def __init__(self, path: Path, *, resume_step: int) -> None:
+    Steps up to ``resume_step`` are done, and the validations of ``validated_steps``.
+    """
+
+    def __init__(self, path: Path, *, resume_step: int, validated_steps: Collection[int]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= resume_step]
-        path.write_text("".join(line + "\n" for line in kept), encoding="utf-8", newline="\n")
+        done = {"step": range(resume_step + 1), "validation": validated_steps}
+        kept = [line for line in _whole_lines(path) if _belongs(json.loads(line), done)]
+        with replace_file(path) as file:
+            file.write("".join(line + "\n" for line in kept).encode("utf-8"))
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, event: Event) -> None:
@@ -35,6 +42,10 @@ def _whole_lines(path: Path) -> list[str]:
         return []
     lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
     return [line for line in lines if _is_json(line)]
+
+
+def _belongs(record: dict[str, Any], done: Mapping[str, Collection[int]]) -> bool:
+    return record.get("step") in done.get(str(record.get("event")), ())
 
 
 def _is_json(line: str) -> bool:

@@ -63,7 +63,9 @@ def train(
     )
     if progress.step == 0:
         yield Saved(0, session.save())
-    with closing(MetricsLog(folder / "metrics.jsonl", resume_step=progress.step)) as log:
+    validated_steps = [scores.step for scores in progress.validations]
+    log_path = folder / "metrics.jsonl"
+    with closing(MetricsLog(log_path, resume_step=progress.step, validated_steps=validated_steps)) as log:
         for event in run_steps(session, should_stop):
             log.write(event)
             yield event
