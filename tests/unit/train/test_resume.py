@@ -1,6 +1,7 @@
 """Stopped and resumed equals never stopped, to the bit: weights, moments, losses and the order of batches."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from train_letters import final_state, letters_config, of_kind, run, write_corpus
@@ -54,10 +55,10 @@ def assert_equal_runs(out, other):
 
 def epoch_ends(events):
     steps = of_kind(events, StepDone)
-    return [after.step for before, after in zip(steps, steps[1:], strict=False) if after.epoch > before.epoch]
+    return [after.step for before, after in pairwise(steps) if after.epoch > before.epoch]
 
 
-def test_the_run_of_these_tests_has_epochs_validations_and_several_microbatches(straight, monkeypatch):
+def test_the_run_of_these_tests_has_epochs_validations_and_several_microbatches(straight):
     """Without these the promises below would be empty."""
     _, events = straight("float32")
     assert 2 < epoch_ends(events)[0] < 13
