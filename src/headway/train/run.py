@@ -46,7 +46,7 @@ def train(
         _forget(folder)
     _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
-    prepared = prepare(config, data_dir, folder / "data")
+    prepared = prepare(config, data_dir, folder / "data", on_progress=_stop_when_asked(should_stop))
     yield DataReady(prepared)
     with replace_file(folder / RECIPE_FILE) as file:
         file.write(to_toml(config).encode("utf-8"))
@@ -72,6 +72,16 @@ def train(
             if isinstance(event, Interrupted):
                 return
     yield from finish(session, out_dir)
+
+
+def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], None]:
+    """While data is prepared there is no state to save: a request to stop ends the run at once."""
+
+    def on_progress(stage: str, count: int) -> None:
+        if should_stop():
+            raise KeyboardInterrupt
+
+    return on_progress
 
 
 def _forget(folder: Path) -> None:
