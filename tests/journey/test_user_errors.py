@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from conftest import SMALL, headway, set_options, write_lines
+from journey_command import SMALL, headway, set_options, write_lines
 
 from headway.cli.main import main
 from headway.folder.contents import ModelFolder
