@@ -37,7 +37,9 @@ def command(*, target: str, out_dir: Path, overrides: tuple[str, ...]) -> None:
                 continue
             printer.show(event)
             if isinstance(event, Interrupted):
-                click.echo(f"To go on: headway demo --to {target} --out {shlex.quote(str(out_dir))}", err=True)
+                options = [part for override in overrides for part in ("--set", override)]
+                again = shlex.join(["headway", "demo", "--to", target, "--out", str(out_dir), *options])
+                click.echo(f"To go on: {again}", err=True)
                 raise click.exceptions.Exit(INTERRUPTED)
 
 
