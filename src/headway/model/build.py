@@ -60,7 +60,8 @@ def load_weights(model: nn.Module, weights: Mapping[str, np.ndarray]) -> None:
                 f"model/build: {name} has shape {tuple(weights[name].shape)}, the configuration wants "
                 f"{tuple(parameter.shape)}. Remedy: use config.json and model.safetensors of one folder"
             )
-        with torch.no_grad():
+    with torch.no_grad():
+        for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(np.array(weights[name], dtype=np.float32)))
 
 

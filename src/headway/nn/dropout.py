@@ -18,7 +18,7 @@ class Dropout(nn.Module):
     def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = probability
-        self.num_dropped_levels = round(probability * LEVELS)
+        self.num_dropped_levels = min(round(probability * LEVELS), LEVELS - 1)
 
     def forward(self, x: Tensor) -> Tensor:
         """X with values dropped, or x itself outside training."""

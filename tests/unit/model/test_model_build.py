@@ -205,3 +205,16 @@ def test_dropout_stands_where_the_paper_has_it_and_only_there():
     wanted |= {f"decoder.layers.0.{s}_sublayer.dropout" for s in ("self", "cross", "feed_forward")}
     assert places == wanted
     assert {module.probability for _, module in model.named_modules() if type(module).__name__ == "Dropout"} == {0.25}
+
+
+def test_weights_of_a_wrong_shape_leave_the_model_as_it_was():
+    config = ModelConfig(vocab_size=17, d_model=14, d_ff=22, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+    model, other = build_transformer(config, seed=1), build_transformer(config, seed=2)
+    before = export_weights(model)
+    weights = export_weights(other)
+    last = list(weights)[-1]
+    weights[last] = weights[last][..., :-1]
+    with pytest.raises(ModelError, match=last):
+        load_weights(model, weights)
+    after = export_weights(model)
+    assert all(np.array_equal(before[name], after[name]) for name in before)

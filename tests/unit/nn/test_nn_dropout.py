@@ -91,3 +91,8 @@ def test_bf16_stays_bf16():
     mask = masks(0.5, 1_009, dtype=torch.bfloat16)
     assert mask.dtype == torch.bfloat16
     assert mask.unique().tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("probability", [0.99999, 0.999_999_9])
+def test_a_probability_next_to_one_still_gives_finite_numbers(probability):
+    assert masks(probability, 100_003).isfinite().all()
