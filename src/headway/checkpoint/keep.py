@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from headway.checkpoint.state import Scores
+from headway.folder.atomic import SUFFIX
 from headway.folder.weights import write_weights
 
-HIGHER_IS_BETTER = {"loss": False, "bleu": True, "chrf": True}
+HIGHER_IS_BETTER = {"loss": False, "perplexity": False, "bleu": True, "chrf": True}
 
 
 def weights_path(folder: Path, step: int) -> Path:
@@ -40,6 +41,8 @@ def steps_to_keep(
 def remove_others(folder: Path, kept: Sequence[int]) -> None:
     """Delete weights of steps that are not kept."""
     wanted = {weights_path(folder, step) for step in kept}
+    for path in folder.glob(f"weights-*.safetensors{SUFFIX}"):
+        path.unlink()  # what a kill left half written
     for path in folder.glob("weights-*.safetensors"):
         if path not in wanted:
             path.unlink()

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from headway.config.schema import Section
 from headway.errors import CheckpointError, FolderError
+from headway.folder.atomic import SUFFIX
 from headway.folder.weights import read_metadata, read_weights, write_weights
 
 KEPT_STATES = 2
@@ -62,11 +63,11 @@ class TrainingState:
 
 
 def save_state(folder: Path, state: TrainingState) -> Path:
-    """Write a state, then remove all but the newest two."""
+    """Write a state, then remove all but the newest two and what a kill left half written."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"state-{state.progress.step:08d}.safetensors"
     write_weights(path, state.tensors, metadata={"progress": state.progress.model_dump_json()})
-    for old in state_files(folder)[KEPT_STATES:]:
+    for old in (*state_files(folder)[KEPT_STATES:], *folder.glob(f"state-*.safetensors{SUFFIX}")):
         old.unlink()
     return path
 

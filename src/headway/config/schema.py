@@ -121,8 +121,8 @@ class TrainConfig(Section):
     checkpoint_every: Count = 1000  # steps
     keep_last: Count = 5
     keep_best: Count = 5
-    best_by: Literal["loss", "bleu", "chrf"] = "bleu"
-    early_stopping: Literal["none", "loss", "bleu", "chrf"] = "none"
+    best_by: Literal["loss", "perplexity", "bleu", "chrf"] = "bleu"
+    early_stopping: Literal["none", "loss", "perplexity", "bleu", "chrf"] = "none"
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5

@@ -1,15 +1,25 @@
 """Which steps' weights stay: the last k and the best k, of equals the earlier."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
-from headway.checkpoint.keep import best_steps, remove_others, save_weights, steps_to_keep, weights_path
+from headway.checkpoint.keep import (
+    HIGHER_IS_BETTER,
+    best_steps,
+    remove_others,
+    save_weights,
+    steps_to_keep,
+    weights_path,
+)
 from headway.checkpoint.state import Scores
+from headway.config.schema import TrainConfig
 from headway.folder.weights import read_weights
 
 
-def scores(step, *, bleu=0.0, chrf=0.0, loss=1.0):
-    return Scores(step=step, loss=loss, perplexity=2.0, bleu=bleu, chrf=chrf)
+def scores(step, *, bleu=0.0, chrf=0.0, loss=1.0, perplexity=2.0):
+    return Scores(step=step, loss=loss, perplexity=perplexity, bleu=bleu, chrf=chrf)
 
 
 def test_the_best_come_first_and_of_equals_the_earlier():
@@ -22,6 +32,17 @@ def test_the_best_come_first_and_of_equals_the_earlier():
 def test_a_loss_is_the_better_the_lower_it_is():
     validations = [scores(3, loss=2.0), scores(7, loss=1.5), scores(11, loss=1.75)]
     assert best_steps(validations, "loss", count=2) == [7, 11]
+
+
+def test_a_perplexity_is_the_better_the_lower_it_is():
+    validations = [scores(3, perplexity=7.0), scores(7, perplexity=5.0, loss=3.0), scores(11, perplexity=6.0)]
+    assert best_steps(validations, "perplexity", count=2) == [7, 11]
+
+
+def test_all_that_a_recipe_may_choose_by_is_known():
+    fields = TrainConfig.model_fields
+    assert set(HIGHER_IS_BETTER) == set(get_args(fields["best_by"].annotation))
+    assert {"none", *HIGHER_IS_BETTER} == set(get_args(fields["early_stopping"].annotation))
 
 
 def test_a_score_that_is_not_asked_for_does_not_matter():
@@ -53,6 +74,13 @@ def test_other_files_than_dropped_weights_stay(tmp_path):
         "weights-00000005.safetensors",
     ]
     assert np.array_equal(read_weights(weights_path(tmp_path, 5))["x"], np.full((3, 5), 5.0))
+
+
+def test_weights_that_a_kill_left_half_written_are_removed(tmp_path):
+    save_weights(tmp_path, 5, weights={"x": np.full((3, 5), 5, dtype=np.float32)})
+    weights_path(tmp_path, 3).with_name("weights-00000003.safetensors.part").write_bytes(b"half")
+    remove_others(tmp_path, [5])
+    assert [path.name for path in tmp_path.iterdir()] == ["weights-00000005.safetensors"]
 
 
 def test_removing_from_a_folder_that_is_not_there_is_no_error(tmp_path):

@@ -138,6 +138,12 @@ def test_what_a_kill_left_half_written_is_no_state(tmp_path):
     assert (state.progress.step, problems) == (5, [])
 
 
+def test_the_next_state_removes_what_a_kill_left_half_written(tmp_path):
+    (tmp_path / "state-00000003.safetensors.part").write_bytes(b"half")
+    path = save_state(tmp_path, state_at(5))
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
 def test_a_full_disk_leaves_the_old_state_whole_and_no_other(tmp_path):
     """Trap 4: the file may not grow beyond a third of what the state needs."""
