@@ -19,6 +19,7 @@ from headway.corpus.compression import COMPRESSORS, DAMAGED, DECOMPRESSORS, SIGN
 from headway.errors import CorpusError
 
 STANDARD_STREAM = "-"
+PARTS = ".headway-*.part"  # files that ``open_writer`` was writing when the process was killed
 _BOM = b"\xef\xbb\xbf"
 # The order matters: UTF-32's little-endian mark begins with UTF-16's.
 _OTHER_ENCODINGS = {
@@ -193,7 +194,7 @@ def _beside(path: FilePath) -> Generator[BinaryIO, None, None]:
     try:
         place = Path(path).resolve()  # a link stays a link: the file that it points to is replaced
         direct = place.exists() and not place.is_file()
-        part = place if direct else place.with_name(f".headway-{secrets.token_hex(8)}.part")
+        part = place if direct else place.with_name(PARTS.replace("*", secrets.token_hex(8)))
         raw = part.open("wb" if direct else "xb")
     except OSError as error:
         raise _unwritable(os.fspath(path), error) from error

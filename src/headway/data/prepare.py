@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headway.config.schema import DataConfig, RunConfig
 from headway.corpus.clean import CleanReport, clean
-from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
+from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer, read_lines
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
 from headway.corpus.read import read
@@ -55,6 +55,8 @@ def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Pr
         return earlier
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
+        for left in out_dir.glob(PARTS):  # by a kill
+            left.unlink()
         return _build(config, data_dir, out_dir, digest=digest, on_progress=on_progress or _ignore)
     except OSError as error:
         raise DataError(
@@ -113,16 +115,7 @@ def _read(data: DataConfig, data_dir: Path, part: str) -> Iterator[SentencePair]
 
 def _digest(config: RunConfig, data_dir: Path) -> str:
     """One number for all that shapes the result; empty where a file cannot be read twice, or not at all."""
-    digest = sha256()
-    settings = {
-        "version": VERSION,
-        "data": config.data.model_dump(),
-        "clean": config.clean.model_dump(),
-        "text": config.text.model_dump(),
-        "vocab_sizes": (config.model.vocab_size, config.model.source_vocab_size),
-        "seed": config.train.seed,
-    }
-    digest.update(json.dumps(settings, sort_keys=True).encode())
+    digest = sha256(_settings(config))
     names = chain.from_iterable(_names(config.data, part) for part in ("train", "validation", "test"))
     try:
         for path in (data_dir / name for name in names if name):
@@ -133,6 +126,29 @@ def _digest(config: RunConfig, data_dir: Path) -> str:
     except OSError:  # reading the text will name what is wrong
         return ""
     return digest.hexdigest()
+
+
+def _digest_of_text(config: RunConfig, cleaned: Path, texts: Iterable[SentencePair]) -> str:
+    """The same for input that could be read once only: of the cleaned training text, validation and test."""
+    digest = sha256(_settings(config))
+    with cleaned.open("rb") as file:
+        digest.update(file_digest(file, "sha256").digest())
+    for pair in texts:
+        digest.update(json.dumps((pair.source, pair.target)).encode())
+    return digest.hexdigest()
+
+
+def _settings(config: RunConfig) -> bytes:
+    """All settings that shape the result."""
+    settings = {
+        "version": VERSION,
+        "data": config.data.model_dump(),
+        "clean": config.clean.model_dump(),
+        "text": config.text.model_dump(),
+        "vocab_sizes": (config.model.vocab_size, config.model.source_vocab_size),
+        "seed": config.train.seed,
+    }
+    return json.dumps(settings, sort_keys=True).encode()
 
 
 # Preparing
@@ -198,7 +214,7 @@ def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_
     if data.test_source:
         _write_texts(test, out_dir, "test")
     result = Report(
-        digest=digest,
+        digest=digest or _digest_of_text(config, cleaned.path, chain(validation, test)),
         pairs_read=report.num_read,
         pairs_clean=report.num_kept,
         cleaning=tuple(report.rows()),

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import re
@@ -435,6 +436,28 @@ def test_standard_input_is_read_and_never_reused(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(sys, "stdin", standard_input)
         assert _stages(config, tmp_path)[0] == ("clean", 23)
         standard_input.buffer.close()
+
+
+def test_other_text_on_standard_input_is_known_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        def __init__(self, pairs: list[tuple[str, str]]) -> None:
+            self.buffer = io.BytesIO("".join(f"{source}\t{target}\n" for source, target in pairs).encode())
+
+    config = _config(data={"train_source": "-", "train_target": "", "format": "tsv"})
+    digests = []
+    for pairs in (_corpus(23), _corpus(23), _corpus(29)):
+        monkeypatch.setattr(sys, "stdin", Input(pairs))
+        digests.append(prepare(config, tmp_path, tmp_path / "out").report.digest)
+    assert digests[0] == digests[1] != digests[2]
+    assert all(digests)
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    _write(tmp_path, "train", _corpus(23))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".headway-0123456789abcdef.part").write_bytes(b"half")
+    prepare(_config(), tmp_path, tmp_path / "out")
+    assert not list((tmp_path / "out").glob("*.part"))
 
 
 def test_errors_of_preparing_are_one_line(tmp_path: Path) -> None:
