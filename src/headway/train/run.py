@@ -9,7 +9,7 @@ import torch
 
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.checkpoint.state import load_state
-from headway.config.load import Change, difference, load_text, to_toml
+from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
 from headway.data.batching import plan
@@ -96,7 +96,7 @@ def recipe_changes(config: RunConfig, path: Path) -> list[Change]:
     """Keys that shape the weights and differ from the recipe in ``path``; none where there is no such file."""
     if not path.exists():
         return []
-    earlier = load_text(path.read_text(encoding="utf-8"), name=str(path))
+    earlier = load(path)
     return [change for change in difference(earlier, config) if change.key not in HORIZON_KEYS]
 
 
