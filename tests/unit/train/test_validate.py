@@ -1,0 +1,72 @@
+"""Trap 17: validation, the final evaluation and the command score the same plain text, and sacreBLEU agrees."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+
+from headway.cli.main import main
+from headway.config.load import load_text
+from headway.text.bpe import learn_bpe
+from headway.train import validate as validate_module
+from headway.train.validate import validate
+from headway.translate.evaluate import evaluate
+from headway.translate.translation import PairScore, Translation
+
+RECIPE = '[data]\nsource_language = "en"\ntarget_language = "de"\ntrain_source = "a"\ntrain_target = "b"\n'
+SOURCES = ["one", "two", "three"]
+REFERENCES = ["It's 5-6 degrees, isn't it?", "The old road led nowhere, he said.", "So be it."]
+OUTPUTS = ["It's 5-6 degrees, is it?", "The old road led nowhere, she said.", "So be it!"]
+
+
+class PlainTranslator:
+    """Gives the outputs as text; its tokens are pieces of it, which nobody must score."""
+
+    max_output_tokens = None
+
+    def __init__(self):
+        self.target_tokenizer = self.source_tokenizer = learn_bpe(REFERENCES, vocab_size=290)
+
+    def translate(self, texts, **_):
+        found = dict(zip(SOURCES, OUTPUTS, strict=True))
+        encode, tokens = self.target_tokenizer.encode, self.target_tokenizer.tokens
+        return [Translation(found[text], tokens=tuple(tokens(encode(found[text])))) for text in texts]
+
+    def score(self, sources, targets):
+        return [PairScore(-1.0, (-1.0,), ()) for _ in targets]
+
+
+@pytest.fixture
+def session(monkeypatch):
+    """What ``validate`` asks of a session, around that translator."""
+    monkeypatch.setattr(validate_module, "validation_losses", lambda session: (2.0, 1.0))
+    monkeypatch.setattr(validate_module, "session_translator", lambda session: PlainTranslator())
+    prepared = SimpleNamespace(texts=lambda part: (list(SOURCES), list(REFERENCES)))
+    return SimpleNamespace(config=load_text(RECIPE), prepared=prepared, progress=SimpleNamespace(step=7))
+
+
+def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_text(session, tmp_path, capsys):
+    wanted = {
+        "bleu": sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES], tokenize="13a").score,
+        "chrf": sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score,
+    }
+    scores, _ = validate(session)
+    evaluation = evaluate(PlainTranslator(), SOURCES, REFERENCES, target_language="de")
+    for name, lines in (("hyp", OUTPUTS), ("ref", REFERENCES)):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    files = ["--hypothesis", str(tmp_path / "hyp"), "--reference", str(tmp_path / "ref")]
+    assert main(["evaluate", *files, "--target-language", "de", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    for metric, value in wanted.items():
+        assert 0.0 < value < 100.0
+        assert getattr(scores, metric) == value
+        assert getattr(evaluation.scores, metric).value == value
+        assert printed[metric]["value"] == value
+
+
+def test_the_samples_shown_are_the_text_that_is_scored(session):
+    _, samples = validate(session)
+    assert [(sample.source, sample.reference, sample.translation) for sample in samples] == list(
+        zip(SOURCES, REFERENCES, OUTPUTS, strict=True)
+    )
