@@ -165,7 +165,8 @@ def explain_os_error(error: OSError) -> str:
 
 def _report(message: str, *, code: int = 2, prefix: str = "headway: error") -> int:
     line = f"{prefix}: {message}".replace("\r", "\\r").replace("\n", "\\n")
-    click.echo(line, err=True)
+    erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # a live line of progress may stand there
+    click.echo(erase + line, err=True)
     return code
 
 

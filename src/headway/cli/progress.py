@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,8 +67,7 @@ class ProgressPrinter:
         line = _step_line(event)
         if self._live:
             share = event.seconds / max(event.seconds + event.seconds_left, 1e-9)
-            filled = round(BAR_WIDTH * share)
-            click.echo(f"\r\x1b[K[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {line}", nl=False, err=True)
+            click.echo("\r\x1b[K" + _with_bar(line, share, columns=get_terminal_size().columns), nl=False, err=True)
         else:
             click.echo(line, err=True)
 
@@ -80,6 +80,14 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _with_bar(line: str, share: float, *, columns: int) -> str:
+    """A bar before the line where both fit; never as wide as the terminal, where the next line could not erase it."""
+    if len(line) + BAR_WIDTH + 3 >= columns:
+        return line[: columns - 1]
+    filled = round(BAR_WIDTH * share)
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {line}"
 
 
 def _step_line(event: "StepDone") -> str:
