@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -68,7 +68,7 @@ class _Notes:
 @click.command("translate")
 @click.argument("file", default=STANDARD_STREAM)
 @click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The model folder.")
-@click.option("-s", "--sentence", "sentences", multiple=True, help="Translate this text, not a file; repeatable.")
+@click.option("-s", "--sentence", "sentences", multiple=True, help="Translate these lines, not a file; repeatable.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
 @click.option(
     "--format",
@@ -121,7 +121,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from headway.translate.translator import Translator
 
     translator = Translator.from_folder(model, device=device)
-    lines = iter(sentences) if sentences else read_lines(file)
+    lines = chain.from_iterable(text.split("\n") for text in sentences) if sentences else read_lines(file)
     notes = _Notes()
     with open_writer(output) as writer:
         if targets is None:

@@ -81,6 +81,13 @@ def test_sentences_on_the_command_line_are_translated_instead_of_standard_input(
     assert run("-s", "the cat", "-s", "a mat", text="").stdout == "the cat\na mat\n"
 
 
+def test_a_line_end_inside_a_sentence_makes_two_lines_so_that_every_row_is_one_line():
+    result = run("-s", "the cat\na mat", "-s", "sat", "--format", "tsv", text="")
+    rows = [row.split("\t") for row in result.stdout_bytes.decode().split("\n")[:-1]]
+    assert [row[:2] for row in rows] == [["the cat"] * 2, ["a mat"] * 2, ["sat"] * 2]
+    assert result.stderr == ""
+
+
 def test_every_translation_begins_with_the_prefix():
     assert all(line.startswith("one") for line in run("--prefix", "one", text="cat\nmat\n").stdout.split("\n")[:-1])
 
