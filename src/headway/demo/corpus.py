@@ -5,6 +5,8 @@ from pathlib import Path
 from headway.corpus.lines import open_writer
 from headway.demo.phrases import SOURCE, Parts
 
+KINDS_FILE = "test.kinds"
+
 
 def write_corpus(folder: Path, parts: Parts, *, target: str) -> None:
     """Write train, validation and test into `folder` as line-aligned files named by language, and `test.kinds`.
@@ -15,7 +17,7 @@ def write_corpus(folder: Path, parts: Parts, *, target: str) -> None:
     for name, phrases in zip(Parts._fields, parts, strict=True):
         _write_lines(folder / f"{name}.{SOURCE}", [phrase.source for phrase in phrases])
         _write_lines(folder / f"{name}.{target}", [phrase.target for phrase in phrases])
-    _write_lines(folder / "test.kinds", [phrase.kind for phrase in parts.test])
+    _write_lines(folder / KINDS_FILE, [phrase.kind for phrase in parts.test])
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:

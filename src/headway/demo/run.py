@@ -6,9 +6,10 @@ from pathlib import Path
 
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.config.load import load
-from headway.demo.corpus import write_corpus
+from headway.demo.corpus import KINDS_FILE, write_corpus
 from headway.demo.phrases import EXAMPLES, SOURCE, generate, split
 from headway.demo.score import KindScore, exact_match_by_kind
+from headway.errors import ConfigError
 from headway.train.events import Event, Finished, Notice, Stage
 from headway.train.run import never, recipe_changes, train
 from headway.translate.translator import Translator
@@ -33,6 +34,7 @@ def demo(
     yield Stage(f"writing {NUM_PAIRS:,} pairs from CLDR data, {SOURCE} to {target}")
     parts = split(generate(target, num_pairs=NUM_PAIRS, seed=SEED), seed=SEED, validation=NUM_VALIDATION, test=NUM_TEST)
     corpus = out_dir / "corpus"
+    _check_folder(out_dir, corpus)
     write_corpus(corpus, parts, target=target)
     config = load("demo", overrides=(*_files(target), *overrides))
     changes = recipe_changes(config, out_dir / TRAINING_FOLDER / RECIPE_FILE)
@@ -50,6 +52,15 @@ def demo(
     outputs = Translator.from_folder(out_dir).translate(sources)
     examples = tuple((source, output.text) for source, output in zip(sources, outputs, strict=True))
     yield DemoDone(out_dir, tuple(kinds), examples)
+
+
+def _check_folder(out_dir: Path, corpus: Path) -> None:
+    """Refuse a folder with a run that is no demo: beginning anew would remove it."""
+    if (out_dir / TRAINING_FOLDER / RECIPE_FILE).exists() and not (corpus / KINDS_FILE).exists():
+        raise ConfigError(
+            f"demo/run: {out_dir} holds a run that is not a demo; wanted a new folder or that of an earlier demo. "
+            "Name another with --out."
+        )
 
 
 def _files(target: str) -> list[str]:
