@@ -8,8 +8,10 @@ from headway.checkpoint.average import average_weights
 from headway.checkpoint.keep import best_steps, weights_path
 from headway.checkpoint.state import Progress, load_state
 from headway.config.load import load
-from headway.config.schema import ModelConfig, RunConfig
+from headway.config.schema import ModelConfig, RunConfig, TrainConfig
+from headway.data.batching import plan
 from headway.data.prepared import Prepared, read_prepared
+from headway.data.store import Store
 from headway.errors import CheckpointError
 from headway.folder.card import write_card
 from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, write_folder
@@ -102,7 +104,7 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
         max_source_tokens=int(run.prepared.store("train").source_lengths.max()) + 1,
         training=TrainingSummary(
             steps=max(steps),
-            epochs=float(progress.epoch) if is_last else 0.0,
+            epochs=epochs_done(config.train, progress, run.prepared.store("train")) if is_last else 0.0,
             seconds=progress.seconds if is_last else 0.0,
             precision=progress.precision,
             seed=config.train.seed,
@@ -120,6 +122,18 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
         target_tokenizer=run.prepared.target_tokenizer,
         card=card,
     )
+
+
+def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:
+    """Passes over the training text so far, the part of the last one counted."""
+    steps = plan(
+        store.source_lengths,
+        store.target_lengths,
+        batch_tokens=train.batch_tokens,
+        seed=train.seed,
+        epoch=progress.epoch,
+    )
+    return progress.epoch + progress.epoch_step / len(steps)
 
 
 def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:

@@ -61,8 +61,13 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "data.target_language": target_language,
     }
     given = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in files.items() if value is not None]
-    if recipe is None and (source is None or source_language is None or target_language is None or out_dir is None):
-        raise ConfigError(f"cli/train: nothing to train on; wanted a recipe, or {SHORT}.")
+    short = {"source": source, "source-language": source_language, "target-language": target_language, "out": out_dir}
+    missing = [f"--{name}" for name, value in short.items() if value is None]
+    if recipe is None and missing:
+        raise ConfigError(
+            f"cli/train: nothing to train on: no recipe, and of the short form no {', '.join(missing)}; "
+            f"wanted a recipe, or {SHORT}."
+        )
     name = recipe or DEFAULT_RECIPE
     config = load(name, overrides=(*given, *overrides))
     _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh)

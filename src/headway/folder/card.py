@@ -158,6 +158,8 @@ def _data(corpus: CorpusCounts | None) -> str:
 
 def _training(config: FolderConfig, run: RunConfig, versions: Mapping[str, str]) -> str:
     training = config.training
+    epochs = f"{training.epochs:.2f} epochs over " if training.epochs else "on "  # 0: not known
+    duration = f"{_duration(training.seconds)}, " if training.seconds else ""
     recipe = to_toml(run).strip()
     fence = "```"
     while fence in recipe:
@@ -165,8 +167,8 @@ def _training(config: FolderConfig, run: RunConfig, versions: Mapping[str, str])
     lines = [
         "## Training",
         "",
-        f"{training.steps:,} steps, {training.epochs:.2f} epochs over {training.pairs:,} pairs, "
-        f"{_duration(training.seconds)}, precision {training.precision or 'not known'}, seed {training.seed}.",
+        f"{training.steps:,} steps, {epochs}{training.pairs:,} pairs, {duration}"
+        f"precision {training.precision or 'not known'}, seed {training.seed}.",
     ]
     if versions:
         lines += [

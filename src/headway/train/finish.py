@@ -1,6 +1,6 @@
 """From a trained run to a model folder: choose the weights, measure them, write them with their card."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +9,31 @@ import torch
 from headway import __version__
 from headway.checkpoint.average import average_weights
 from headway.checkpoint.keep import HIGHER_IS_BETTER, best_steps, weights_path
+from headway.checkpoint.run_folder import epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
 from headway.folder.card import CorpusCounts, ScoredSet, write_card
 from headway.folder.contents import FolderConfig, TrainingSummary, write_folder
 from headway.model.build import export_weights, load_weights
-from headway.train.events import Event, Finished, Notice, Stage
+from headway.train.events import Event, Finished, Interrupted, Notice, Stage
 from headway.train.session import Session
 from headway.train.validate import session_translator, validate
 from headway.translate.evaluate import Evaluation, evaluate
 
 
-def finish(session: Session, out_dir: Path) -> Iterator[Event]:
-    """Average, keep whichever of average and best single step validates better, evaluate, write the folder."""
+def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> Iterator[Event]:
+    """Average, keep whichever of average and best single step validates better, evaluate, write the folder.
+
+    A request to stop is heard before averaging and before evaluating: all that is lost is done again.
+    """
+    if should_stop():
+        yield Interrupted(session.progress.step)
+        return
     yield Stage("averaging")
     yield from _load_final_weights(session)
+    if should_stop():
+        yield Interrupted(session.progress.step)
+        return
     part = "test" if session.config.data.test_source else "validation"
     yield Stage("evaluating")
     evaluation = _evaluate(session, part)
@@ -89,7 +99,7 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
         max_source_tokens=session.max_source_tokens,
         training=TrainingSummary(
             steps=progress.step,
-            epochs=float(progress.epoch),
+            epochs=epochs_done(config.train, progress, session.store),
             seconds=progress.seconds,
             precision=progress.precision,
             seed=config.train.seed,
@@ -119,6 +129,8 @@ def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:
     """What the card tells of the corpus; every pair that was read is in one of the counts."""
     dropped = {row.name: row.dropped for row in report.cleaning if row.active}
     dropped["longer than data.max_tokens"] = report.train.too_long.count
+    if report.held_out:  # then validation pairs were read with those of training
+        dropped["longer than data.max_tokens"] += report.validation.too_long.count
     overlap = {"validation (whole pairs)": report.validation_overlap.pairs}
     if report.test_overlap is not None:
         overlap["test (whole pairs)"] = report.test_overlap.pairs

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
-from headway.checkpoint.state import load_state
+from headway.checkpoint.state import load_state, state_files
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
@@ -22,7 +22,7 @@ from headway.train.finish import finish
 from headway.train.loop import run_steps
 from headway.train.metrics_log import MetricsLog
 from headway.train.precision import settle_precision
-from headway.train.session import Session, open_session
+from headway.train.session import Session, check_fit, open_session
 
 # How long a run goes on does not change what it has done so far: these keys may change when it is resumed.
 HORIZON_KEYS = {"title", "note", "train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"}
@@ -39,15 +39,17 @@ def train(
     """Train, or go on where an earlier run in ``out_dir`` stopped, and write the model folder there.
 
     Raises ConfigError when the recipe of the earlier run differs in a key that shapes the weights; ``fresh`` removes
-    the earlier run's states and begins anew. After Interrupted the same call goes on.
+    the earlier run's states and begins anew, once the new data are prepared. After Interrupted the same call goes on.
     """
     folder = out_dir / TRAINING_FOLDER
-    if fresh and folder.exists():
-        _forget(folder)
-    _check_recipe(config, folder / RECIPE_FILE)
+    if not fresh and state_files(folder / "states"):
+        _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
     prepared = prepare(config, data_dir, folder / "data", on_progress=_stop_when_asked(should_stop))
     yield DataReady(prepared)
+    check_fit(config, prepared)
+    if fresh:  # not before: where the new recipe or its text is at fault, the earlier run stays
+        _forget(folder)
     with replace_file(folder / RECIPE_FILE) as file:
         file.write(to_toml(config).encode("utf-8"))
     session, notices = _open(config, folder, prepared)
@@ -71,7 +73,7 @@ def train(
             yield event
             if isinstance(event, Interrupted):
                 return
-    yield from finish(session, out_dir)
+    yield from finish(session, out_dir, should_stop)
 
 
 def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], None]:
@@ -87,7 +89,8 @@ def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], No
 def _forget(folder: Path) -> None:
     """Remove what an earlier run left, prepared data apart: that is checked by itself."""
     for name in ("states", "weights"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+        if (folder / name).exists():
+            shutil.rmtree(folder / name)
     for name in (RECIPE_FILE, "metrics.jsonl"):
         (folder / name).unlink(missing_ok=True)
 

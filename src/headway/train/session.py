@@ -11,9 +11,11 @@ from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.schema import ModelConfig, RunConfig
 from headway.data.prepare import Prepared
 from headway.data.store import Store
+from headway.errors import ConfigError
 from headway.model.build import build_transformer, export_weights, load_weights
 from headway.model.transformer import Transformer
 from headway.train.optimizer import build_adam, export_moments, load_moments
+from headway.translate.backend import choose_device
 
 
 @dataclass
@@ -95,8 +97,22 @@ def open_session(config: RunConfig, folder: Path, *, prepared: Prepared, precisi
     )
 
 
-def choose_device(name: str) -> torch.device:
-    """The device named, or for ``auto`` the first GPU, else the CPU."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def check_fit(config: RunConfig, prepared: Prepared) -> None:
+    """Refuse what would fail only after a run has begun.
+
+    Raises TranslationError for a device that is not there, ConfigError for a sentence longer than a learned table.
+    """
+    choose_device(config.train.device)
+    model = config.model
+    if model.positions != "learned":
+        return
+    stores = [prepared.store(part) for part in ("train", "validation")]
+    longest = 1 + max(
+        int(lengths.max()) for store in stores for lengths in (store.source_lengths, store.target_lengths)
+    )
+    if longest > model.max_positions:
+        raise ConfigError(
+            f"train/session: the longest sentence has {longest:,} tokens, EOS counted; model.max_positions is "
+            f"{model.max_positions:,} and model.positions learned. Set model.max_positions to {longest} or more, or "
+            f"data.max_tokens to {model.max_positions} or less."
+        )

@@ -69,7 +69,7 @@ def choose_device(name: str) -> "torch.device":
     if missing:
         raise TranslationError(
             f"translate/backend: device {name} was asked for, but torch {torch.__version__} finds none here. "
-            "Take --device cpu, or install the torch build for your device (pytorch.org)."
+            "Take the device cpu, or install the torch build for your device (pytorch.org)."
         )
     return torch.device(name)
 

@@ -60,6 +60,12 @@ def test_every_number_given_is_on_the_card(config):
         assert text in card
 
 
+def test_what_is_not_known_of_the_training_is_left_out(config):
+    config = config.model_copy(update={"training": TrainingSummary(steps=13, seed=5, pairs=101)})
+    card = write_card(config, RunConfig(), num_parameters=7)
+    assert "13 steps, on 101 pairs, precision not known, seed 5." in card
+
+
 def test_the_recipe_on_the_card_is_the_run(config):
     run = RunConfig(title="T", data=DataConfig(train_source="```\n| x"))
     card = write_card(config, run, num_parameters=7)

@@ -1,0 +1,135 @@
+"""headway train: what it refuses, what a refusal leaves alone, where it may be stopped, and what it writes down."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from headway.cli.main import main
+from headway.config.load import load
+from headway.train.events import Finished, Interrupted, Validated
+from headway.train.run import train
+
+KEYS = (
+    "data.source_language=en",
+    "data.target_language=de",
+    "data.train_source=a.en",
+    "data.train_target=a.de",
+    "text.byte_fallback=false",
+    "model.vocab_size=31",
+    "model.d_model=8",
+    "model.d_ff=13",
+    "model.num_heads=2",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "train.precision=float32",
+    "train.threads=1",
+    "train.max_steps=1",
+    "train.batch_tokens=97",
+    "train.early_stopping=none",
+    "search.beam_size=1",
+    "search.max_extra_tokens=2",
+)
+PAIRS = 53
+
+
+@pytest.fixture
+def data(tmp_path):
+    """``a.en`` and ``a.de``: numbers as letters, two to eleven of them, and the same in capitals."""
+    texts = [
+        "".join("abcdefghij"[int(digit)] for digit in str(7 ** (1 + number % 13) + number)) for number in range(PAIRS)
+    ]
+    for language, change in (("en", str), ("de", str.upper)):
+        (tmp_path / f"a.{language}").write_bytes("".join(change(text) + "\n" for text in texts).encode())
+    return tmp_path
+
+
+def command(data, *overrides, options=()):
+    """Run the command on the folder ``run`` of the data; give its exit code."""
+    settings = [part for override in (*KEYS, *overrides) for part in ("--set", override)]
+    return main(["train", "short", "--data", str(data), "--out", str(data / "run"), *settings, *options])
+
+
+def summary(data):
+    return json.loads((data / "run" / "config.json").read_text(encoding="utf-8"))["training"]
+
+
+def everything(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_fresh_start_whose_text_cannot_be_read_leaves_the_earlier_run(data, capsys):
+    assert command(data) == 0
+    before = everything(data / "run")
+    (data / "a.de").unlink()
+    assert command(data, options=["--fresh"]) == 2
+    assert "a.de does not exist" in capsys.readouterr().err
+    assert everything(data / "run") == before
+
+
+def test_a_part_of_an_epoch_is_told_as_a_part(data):
+    assert command(data) == 0
+    after_one_step = summary(data)
+    assert command(data, "train.max_steps=1000", "train.max_epochs=1") == 0
+    whole = summary(data)
+    assert (after_one_step["steps"], whole["epochs"]) == (1, 1.0)
+    assert whole["steps"] > 2
+    assert after_one_step["epochs"] == pytest.approx(1 / whole["steps"])
+
+
+def test_the_pairs_on_the_card_add_up_with_long_ones_held_out(data):
+    assert command(data, "data.max_tokens=6", "data.held_out_share=0.3") == 0
+    card = (data / "run" / "README.md").read_text(encoding="utf-8")
+    numbers = {name: int(count) for name, count in re.findall(r"^\| ([a-z][\w :.]*) \| (\d+) \|$", card, re.MULTILINE)}
+    validation = json.loads((data / "run" / "training" / "data" / "prepared.json").read_text("utf-8"))["validation"]
+    assert validation["too_long"]["count"] > 0
+    dropped = sum(count for name, count in numbers.items() if name.startswith("dropped"))
+    assert numbers["read"] == PAIRS == dropped + numbers["trained on"] + numbers["validation"]
+
+
+def test_a_stop_asked_for_in_the_last_validation_is_heard_and_the_run_ends_when_started_again(data):
+    config = load("short", overrides=KEYS)
+    heard = []
+    for event in train(
+        config,
+        data,
+        out_dir=data / "run",
+        should_stop=lambda: any(isinstance(event, Validated) for event in heard),
+    ):
+        heard.append(event)
+    assert heard[-1] == Interrupted(1)
+    assert not (data / "run" / "config.json").exists()
+    again = list(train(config, data, out_dir=data / "run"))
+    assert isinstance(again[-1], Finished)
+    assert not any(isinstance(event, Validated) for event in again)
+
+
+def test_a_sentence_beyond_a_learned_table_is_refused_before_training(data, capsys):
+    assert command(data, "model.positions=learned", "model.max_positions=7") == 2
+    error = capsys.readouterr().err
+    assert re.search(r"the longest sentence has \d+ tokens, EOS counted; model\.max_positions is 7 ", error)
+    assert not list((data / "run" / "training").glob("states/*"))
+    assert command(data, "model.positions=learned", "model.max_positions=29") == 0
+    before = everything(data / "run" / "training" / "states")
+    assert command(data, "model.positions=learned", "model.max_positions=7", options=["--fresh"]) == 2
+    assert everything(data / "run" / "training" / "states") == before
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device that the test wants missing")
+def test_a_device_that_is_not_there_is_refused(data, capsys):
+    assert command(data, "train.device=cuda") == 2
+    assert "device cuda was asked for" in capsys.readouterr().err
+
+
+def test_what_the_short_form_lacks_is_named(capsys):
+    assert main(["train", "--source", "a.en", "--source-language", "en"]) == 2
+    assert "no --target-language, --out; wanted a recipe" in capsys.readouterr().err
+
+
+def test_a_demo_never_replaces_a_run_that_is_none(data, capsys):
+    assert command(data) == 0
+    before = everything(data / "run")
+    assert main(["demo", "--out", str(data / "run")]) == 2
+    assert "holds a run that is not a demo" in capsys.readouterr().err
+    assert everything(data / "run") == before
