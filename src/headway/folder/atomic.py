@@ -14,9 +14,9 @@ def replace_file(path: Path) -> Generator[BinaryIO, None, None]:
     """Open a file beside ``path`` for writing, and put it in the place of ``path`` when the block ends well.
 
     The bytes are on the disk before the name changes, and the name before the block is left. When the block or the
-    disk fails, the old file stays as it was, the new one is removed and the error goes on (OSError for a full disk).
-    After a kill the new file may lie there as ``NAME.part``; the next write of the same file takes its place. One
-    process at a time may write a path.
+    disk fails, the old file stays as it was, the new one is removed and the error goes on (for a full disk an OSError
+    that names ``path``). After a kill the new file may lie there as ``NAME.part``; the next write of the same file
+    takes its place. One process at a time may write a path.
     """
     beside = path.with_name(path.name + SUFFIX)
     file = beside.open("wb")
@@ -26,7 +26,9 @@ def replace_file(path: Path) -> Generator[BinaryIO, None, None]:
         os.fsync(file.fileno())
         file.close()
         beside.replace(path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # a failed write does not know its file
+            error.filename = str(path)
         with suppress(OSError):  # closing writes what is left in the buffer, and may fail as the block did
             file.close()
         beside.unlink(missing_ok=True)

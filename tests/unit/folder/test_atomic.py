@@ -19,7 +19,7 @@ try:
         for _ in range(int(sys.argv[2])):
             file.write(b"n" * 1009)
 except OSError as error:
-    print(type(error).__name__, error.errno)
+    print(type(error).__name__, error.errno, Path(error.filename or "").name)
     sys.exit(7)
 """
 
@@ -75,6 +75,7 @@ def test_a_full_disk_is_an_error_and_the_old_file_stays(tmp_path: Path, blocks: 
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 7, result.stderr
     assert result.stdout.startswith("OSError")
+    assert result.stdout.endswith(" state\n")
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
