@@ -33,8 +33,10 @@ def one_line(errors):
 
 
 def short_form(source, target, out):
+    """A run of two steps: where it is not refused as it should be, it ends."""
     languages = ("--source-language", "en", "--target-language", "de")
-    return ["train", "--source", source, "--target", target, *languages, "--out", out, *set_options(*SMALL)]
+    keys = set_options(*SMALL, "train.max_steps=2")
+    return ["train", "--source", source, "--target", target, *languages, "--out", out, *keys]
 
 
 def files_of(folder):

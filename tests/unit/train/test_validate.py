@@ -1,16 +1,21 @@
-"""Trap 17: validation, the final evaluation and the command score the same plain text, and sacreBLEU agrees."""
+"""Validation scores the plain text that evaluation and the command score; its loss is a mean over tokens."""
 
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from headway.cli.main import main
 from headway.config.load import load_text
+from headway.config.schema import ModelConfig
+from headway.data.batching import plan
+from headway.data.store import Store, StoreWriter
+from headway.model.build import build_transformer
 from headway.text.bpe import learn_bpe
 from headway.train import validate as validate_module
-from headway.train.validate import validate
+from headway.train.validate import store_losses, validate
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
 
@@ -47,6 +52,7 @@ def session(monkeypatch):
 
 
 def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_text(session, tmp_path, capsys):
+    """Trap 17."""
     wanted = {
         "bleu": sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES], tokenize="13a").score,
         "chrf": sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score,
@@ -70,3 +76,25 @@ def test_the_samples_shown_are_the_text_that_is_scored(session):
     assert [(sample.source, sample.reference, sample.translation) for sample in samples] == list(
         zip(SOURCES, REFERENCES, OUTPUTS, strict=True)
     )
+
+
+def test_the_loss_of_a_text_does_not_depend_on_its_batches(tmp_path):
+    """Trap 5: short and long targets, in one batch or in many, have one mean over all their tokens."""
+    random = np.random.Generator(np.random.PCG64(3))
+    with StoreWriter(tmp_path / "text", source_vocab_size=37, target_vocab_size=37) as writer:
+        for length in (1, 9, 2, 17, 1, 5, 23, 1, 3):
+            writer.append(random.integers(4, 37, 3).tolist(), random.integers(4, 37, length).tolist())
+    store = Store.open(tmp_path / "text")
+    sizes = {"num_encoder_layers": 1, "num_decoder_layers": 1, "num_heads": 1}
+    model = build_transformer(ModelConfig(vocab_size=37, d_model=11, d_ff=13, **sizes))
+    budgets = (24, 41, 5003)
+    counts = [
+        len(plan(store.source_lengths, store.target_lengths, batch_tokens=budget, seed=0, epoch=0))
+        for budget in budgets
+    ]
+    assert counts[0] > counts[1] > counts[2] == 1
+    losses = [
+        store_losses(model, store, batch_tokens=budget, label_smoothing=0.1, precision="float32") for budget in budgets
+    ]
+    for loss in losses[:2]:
+        assert loss == pytest.approx(losses[2], rel=1e-6)
