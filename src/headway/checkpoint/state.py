@@ -45,7 +45,6 @@ class Progress(Section):
     data_digest: str
     validations: tuple[Scores, ...] = ()
     kept_weights: tuple[Whole, ...] = ()  # steps whose weights lie on the disk
-    stopped_early: bool = False
 
 
 @dataclass(frozen=True)

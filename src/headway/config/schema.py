@@ -27,9 +27,8 @@ class DataConfig(Section):
     validation_target: str = ""
     test_source: str = ""
     test_target: str = ""
-    source_field: str = (
-        ""  # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
-    )
+    # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
+    source_field: str = ""
     target_field: str = ""
     held_out_pairs: Count = 1000  # taken from training, by seed, when no validation files are named ...
     held_out_share: Probability = 0.05  # ... but never more than this share of the corpus

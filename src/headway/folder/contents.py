@@ -132,8 +132,7 @@ def write_folder(
     """
     shared = source_tokenizer is target_tokenizer
     assert shared == config.text.shared_vocabulary, "the tokenizers and text.shared_vocabulary must agree"
-    if path.exists() and not path.is_dir():
-        raise FolderError(f"folder: {path} is a file; a folder for the model is wanted. Name another with --out.")
+    check_place(path)
     path.mkdir(parents=True, exist_ok=True)
     texts = {CONFIG_FILE: config.model_dump_json(indent=2) + "\n", CARD_FILE: card}
     tokenizers = (source_tokenizer,) if shared else (source_tokenizer, target_tokenizer)
@@ -152,6 +151,21 @@ def write_folder(
     for name in _tokenizer_files(shared=not shared):
         (path / name).unlink(missing_ok=True)
     return ModelFolder(path, config)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where writing a model folder would replace files that are not a model's.
+
+    Raises FolderError for a file, or for a folder with a README.md or config.json and no model or training in it.
+    """
+    if path.exists() and not path.is_dir():
+        raise FolderError(f"folder: {path} is a file; a folder for the model is wanted. Name another with --out.")
+    taken = [name for name in (CARD_FILE, CONFIG_FILE) if (path / name).exists()]
+    if taken and not (path / WEIGHTS_FILE).exists() and not (path / "training").exists():
+        raise FolderError(
+            f"folder: {path} holds a {taken[0]} and no model; a model's files would replace it. "
+            f"Name an empty or a new folder with --out."
+        )
 
 
 def _tokenizer_files(*, shared: bool) -> tuple[str, ...]:

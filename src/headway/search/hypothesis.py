@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Hypothesis:
     """``token_ids`` has no BOS and ends in EOS; ``log_prob`` is their sum of natural logs, ``score`` that by length.
 
-    ``is_cut``: EOS was forced at the last allowed position, so the text may be incomplete.
+    ``is_cut``: it ends at the last allowed position, where only EOS may stand, so the text may be incomplete.
     """
 
     token_ids: tuple[int, ...]

@@ -14,7 +14,6 @@ from headway.train.session import Session
 from headway.train.step import StepResult, train_step
 from headway.train.validate import validate
 
-LENGTH_MULTIPLE = 1
 ShouldStop = Callable[[], bool]
 
 
@@ -42,7 +41,6 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
         seed=train.seed,
         start_epoch=session.progress.epoch,
         start_step=session.progress.epoch_step,
-        length_multiple=LENGTH_MULTIPLE,
     ):
         if is_finished(session):
             break
@@ -114,8 +112,6 @@ def _validate(session: Session, clock: Clock) -> Iterator[Event]:
     best_by = session.config.train.best_by
     is_best = all(_is_better(scores, other, best_by) for other in earlier)
     session.progress = session.progress.model_copy(update={"validations": (*earlier, scores)})
-    is_stale = _is_stale(session.progress.validations, session.config.train)
-    session.progress = session.progress.model_copy(update={"stopped_early": is_stale})
     session.model.train()
     yield Validated(
         step=scores.step,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from headway.checkpoint.lock import locked
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.checkpoint.state import load_state, state_files
 from headway.config.load import Change, difference, load, to_toml
@@ -17,6 +18,7 @@ from headway.data.loader import collate
 from headway.data.prepare import Prepared, prepare
 from headway.errors import CheckpointError, ConfigError
 from headway.folder.atomic import replace_file
+from headway.folder.contents import check_place
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
 from headway.train.finish import finish
 from headway.train.loop import run_steps
@@ -41,12 +43,26 @@ def train(
     Raises ConfigError when the recipe of the earlier run differs in a key that shapes the weights; ``fresh`` removes
     the earlier run's states and begins anew, once the new data are prepared. After Interrupted the same call goes on.
     """
+    check_place(out_dir)
+    with locked(out_dir / TRAINING_FOLDER):
+        yield from _train(config, data_dir, out_dir, fresh=fresh, should_stop=should_stop)
+
+
+def _train(
+    config: RunConfig, data_dir: Path, out_dir: Path, *, fresh: bool, should_stop: Callable[[], bool]
+) -> Iterator[Event]:
+    """All of ``train``, in a folder that is held."""
     folder = out_dir / TRAINING_FOLDER
     if not fresh and state_files(folder / "states"):
         _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
     prepared = prepare(config, data_dir, folder / "data", on_progress=_stop_when_asked(should_stop))
     yield DataReady(prepared)
+    if not config.data.target_language:
+        yield Notice(
+            "data.target_language is empty, so BLEU takes the tokenizer of European languages; "
+            "set it (zh, ja ...) where words have no spaces between them"
+        )
     check_fit(config, prepared)
     if fresh:  # not before: where the new recipe or its text is at fault, the earlier run stays
         _forget(folder)

@@ -27,7 +27,6 @@ def state_at(step, *, size=13):
         data_digest="digest",
         validations=(Scores(step=3, loss=2.5, perplexity=7.0, bleu=11.0, chrf=13.0),),
         kept_weights=(2, 3),
-        stopped_early=True,
     )
     names = ("model/a", "model/b.weight", "first/a", "second/a")
     return TrainingState(progress, {name: random.standard_normal((size, 7)).astype(np.float32) for name in names})

@@ -10,7 +10,7 @@ import pytest
 
 from headway.config.schema import ModelConfig, SearchConfig, TextConfig
 from headway.errors import FolderError
-from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, write_folder
+from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, check_place, write_folder
 from headway.text.bpe import learn_bpe
 
 WEIGHTS = {"embedding": np.arange(77, dtype=np.float32).reshape(7, 11)}
@@ -228,3 +228,11 @@ def test_an_opened_folder_cannot_be_changed(tmp_path, config, tokenizer):
     folder = write(tmp_path / "m", config, tokenizer)
     with pytest.raises(dataclasses.FrozenInstanceError):
         folder.path = tmp_path
+
+
+def test_a_folder_with_other_files_of_the_same_names_is_refused_and_left_as_it_was(tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(FolderError, match=r"holds a README.md and no model"):
+        check_place(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    check_place(tmp_path)  # a model's own files may be replaced
