@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
 
 from headway.errors import TextError
 from headway.text.tokenizer import check_encodable
@@ -12,6 +13,7 @@ WINDOW = 4000  # characters that the splitter sees at once: with Chinese its tim
 _PARAGRAPH = re.compile(r"[^\n]*\n\s*|[^\n]+")
 _CLAUSE = re.compile(r"[,;:.!?…–—][)\]\"'”’»]{0,3}\s+|[、。，；：！？،؛؟।][」』）”]{0,3}\s*")
 _SPACE = re.compile(r"\s+")
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")  # white space of more than one byte
 
 _JOINER = "\N{ZERO WIDTH JOINER}"
 _EXTENDS = frozenset([_JOINER, *map(chr, range(0x1F3FB, 0x1F400)), *map(chr, range(0x1160, 0x1200))])  # skin, jamo
@@ -78,12 +80,30 @@ def _split_paragraph(paragraph: str, code: str) -> Iterator[str]:
 
 
 def _split_window(window: str, code: str) -> list[str]:
-    """Split one window by the library; one in which it would lose text stays whole. There is at least one part."""
+    """Split one window by the library; one in which it would lose text stays whole. There is at least one part.
+
+    The library takes every white space for one byte long and fails at wider ones (``D\u3000.``), so it sees plain
+    spaces in their places; the parts are cut from the window itself.
+    """
+    seen = _WIDE_SPACE.sub(" ", window)
+    sentences = _segment(seen, code)
+    if "".join(sentences) != seen:  # it has lost some among thousands of blank lines
+        return [window]
+    ends = list(accumulate(map(len, sentences)))
+    return [window[start:end] for start, end in pairwise([0, *ends])]
+
+
+def _segment(text: str, code: str) -> list[str]:
+    """The library's sentences, without empty ones; the whole text where it fails."""
     # Compiled and without stubs, so pyright cannot see its function; imported here, as this room must load at once.
     from sentencex import segment  # noqa: PLC0415  # pyright: ignore[reportAttributeAccessIssue]
 
-    sentences = [sentence for sentence in segment(code, window) if sentence]
-    return sentences if "".join(sentences) == window else [window]  # it has lost some among thousands of blank lines
+    try:
+        return [sentence for sentence in segment(code, text) if sentence]
+    except BaseException as error:  # a panic of compiled code is no Exception, and its class cannot be imported
+        if type(error).__name__ != "PanicException":
+            raise
+        return [text]
 
 
 def _cut(sentence: str, max_length: int, *, length_of: Callable[[str], int]) -> Iterator[str]:

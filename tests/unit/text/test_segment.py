@@ -80,6 +80,26 @@ def test_text_that_the_library_loses_or_invents_stays_one_sentence(monkeypatch, 
     assert split_sentences("One. Two. \nThree.", "en") == ["One. Two. \n", "Three."]
 
 
+@pytest.mark.parametrize("space", ["\u3000", "\u2028", "\u00a0", "\u202f", "\u0085"])
+def test_a_wide_space_is_split_at_like_a_plain_one_and_kept(space):
+    text = f"He saw D{space}. Then{space}this.{space}And that."
+    lengths = [len(part) for part in split_sentences(text.replace(space, " "), "en")]
+    parts = split_sentences(text, "en")
+    assert "".join(parts) == text
+    assert [len(part) for part in parts] == lengths
+
+
+def test_a_failure_inside_the_library_leaves_the_text_one_sentence(monkeypatch):
+    class PanicException(BaseException):
+        pass
+
+    def fail(code, text):
+        raise PanicException
+
+    monkeypatch.setattr(sentencex, "segment", fail)
+    assert split_sentences("One. Two.", "en") == ["One. Two."]
+
+
 def test_half_a_utf16_pair_is_a_text_error():
     with pytest.raises(TextError, match=r"U\+D800"):
         split_sentences("a\ud800", "en")
