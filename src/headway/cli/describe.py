@@ -1,5 +1,6 @@
 """``headway describe``: a model's configuration and exact sizes, before or after it is trained, without torch."""
 
+import difflib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,8 +89,19 @@ def _find(subject: str, overrides: tuple[str, ...]) -> Subject:
         config = ModelFolder.open(Path(subject)).config
         as_run = RunConfig(model=config.model, search=config.search)
         return Subject(subject, "folder", config.model, None, _sections(to_toml(as_run), "model", "search"))
+    _suggest_preset(subject)
     run = load(subject, overrides=overrides)
     return Subject(subject, "recipe", run.model, run, to_toml(run))
+
+
+def _suggest_preset(subject: str) -> None:
+    """Where there is neither a file nor a packaged recipe, name the nearest preset; ``load`` knows of recipes only."""
+    near = difflib.get_close_matches(subject, (*PRESETS, *recipe_names()), n=1)
+    if near and near[0] in PRESETS and not Path(subject).exists():
+        raise ConfigError(
+            f"cli/describe: {subject} is no preset, recipe, file or folder; the nearest preset is {near[0]}. "
+            f"Give one of {', '.join(PRESETS)}, a packaged recipe's name, or a path."
+        )
 
 
 def _sections(toml: str, *names: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.reports import clip, render_report
+from headway.cli.reports import clip, count, render_report
 
 if TYPE_CHECKING:
     from headway.train.events import Event, Finished, Started, StepDone, Validated
@@ -102,7 +102,7 @@ def _started(event: "Started") -> str:
     begin = f"going on after step {event.step:,}" if event.step else "training from the first step"
     return (
         f"{begin}: {event.num_parameters:,} parameters, {event.precision} on {event.device}, "
-        f"{event.threads} threads, at most {event.max_steps:,} steps"
+        f"{count(event.threads, 'thread')}, at most {count(event.max_steps, 'step')}"
     )
 
 
@@ -128,7 +128,7 @@ def _finished(event: "Finished") -> str:
         return f"model folder: {event.folder}"
     scores = event.evaluation.scores
     rows = [scores.bleu, scores.chrf, *([scores.ter] if scores.ter else [])]
-    lines = [f"scores on the {event.evaluated_on} text ({scores.num_sentences:,} sentences):"]
+    lines = [f"scores on the {event.evaluated_on} text ({count(scores.num_sentences, 'sentence')}):"]
     for score in rows:
         interval = "" if score.low is None or score.high is None else f"  [{score.low:.2f}, {score.high:.2f}]"
         lines.append(f"  {score.name:5} {score.value:6.2f}{interval}  {score.signature}")

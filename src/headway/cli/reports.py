@@ -20,6 +20,11 @@ def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> st
     return "\n".join(lines)
 
 
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun, ``1 pair`` or ``2,000 pairs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def clip(text: str, *, width: int = 60) -> str:
     """Make a text fit a line: control characters become escapes, and a cut is told with the text's length."""
     start = text[:width]
@@ -55,8 +60,8 @@ def render_cleaning(rows: Sequence[FilterRow], *, num_read: int, num_kept: int) 
 def render_overlap(name: str, overlap: Overlap) -> str:
     """Tell how many pairs of a validation or test text also stand in training."""
     head = (
-        f"{name}: of {overlap.num_pairs:,} pairs, training also has {overlap.pairs:,} whole, "
-        f"{overlap.sources:,} sources, {overlap.targets:,} targets"
+        f"overlap: of {count(overlap.num_pairs, f'{name} pair')} the training text also holds {overlap.pairs:,} whole, "
+        f"{count(overlap.sources, 'source')}, {count(overlap.targets, 'target')}"
     )
     examples = [
         f"  same {example.kind}, line {example.pair.line:,}, in training at line {example.training_line:,}: "
@@ -81,7 +86,7 @@ def render_encoding(report: Report) -> str:
     lines = [columns(rows, right=range(1, 6))]
     lines += _left_out("training", report.train) + _left_out("validation", report.validation)
     if report.held_out:
-        lines.append(f"validation: {report.held_out:,} pairs held out of the training text")
+        lines.append(f"validation: {count(report.held_out, 'pair')} held out of the training text")
     source, target = report.source_vocab_size, report.target_vocab_size
     lines.append(f"vocabulary: {target:,} tokens" + (f", {source:,} of the source side" if source != target else ""))
     return "\n".join(lines)

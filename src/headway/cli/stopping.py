@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-MESSAGE = b"\nstopping after this step ... (Ctrl-C again: at once)\n"
+MESSAGE = b"\nstopping when the work under way is done ... (Ctrl-C again: at once)\n"
 
 
 @contextmanager

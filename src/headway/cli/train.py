@@ -65,8 +65,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     missing = [f"--{name}" for name, value in short.items() if value is None]
     if recipe is None and missing:
         raise ConfigError(
-            f"cli/train: nothing to train on: no recipe, and of the short form no {', '.join(missing)}; "
-            f"wanted a recipe, or {SHORT}."
+            f"cli/train: found no recipe, and of the short form no {', '.join(missing)}; wanted a recipe, or {SHORT}."
         )
     name = recipe or DEFAULT_RECIPE
     config = load(name, overrides=(*given, *overrides))
@@ -74,18 +73,32 @@ def command(  # noqa: PLR0913 - click gives one argument an option
 
 
 def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool) -> None:
-    """Train with a progress display; Ctrl-C and SIGTERM save the state and say how to go on."""
+    """Train with a progress display; Ctrl-C and SIGTERM save the state and say how to go on.
+
+    Before the training started, ``--fresh`` stays in what is said: the earlier run has not been forgotten yet.
+    """
     from headway.cli.progress import ProgressPrinter
     from headway.cli.stopping import stop_requests
-    from headway.train.events import Interrupted
+    from headway.train.events import Interrupted, Started
     from headway.train.run import train
 
+    started = False
     with stop_requests() as should_stop:
-        for event in ProgressPrinter().watch(
-            train(config, data_dir, out_dir=folder, fresh=fresh, should_stop=should_stop)
-        ):
-            if isinstance(event, Interrupted):
-                arguments = [argument for argument in sys.argv[1:] if argument != "--fresh"]
-                click.echo(f"To go on: {shlex.join(['headway', *arguments])}", err=True)
-                raise click.exceptions.Exit(INTERRUPTED)
+        events = train(config, data_dir, out_dir=folder, fresh=fresh, should_stop=should_stop)
+        try:
+            for event in ProgressPrinter().watch(events):
+                started = started or isinstance(event, Started)
+                if isinstance(event, Interrupted):
+                    _say_how_to_go_on(started=True)
+                    raise click.exceptions.Exit(INTERRUPTED)
+        except KeyboardInterrupt:  # while data were prepared, or a second Ctrl-C
+            _say_how_to_go_on(started=started)
+            raise
     click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}", err=True)
+
+
+def _say_how_to_go_on(*, started: bool) -> None:
+    """Print the command that was given, without the ``--fresh`` that would forget what is there now."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--fresh" or not started]
+    erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # a live line of progress may stand there
+    click.echo(f"{erase}To go on: {shlex.join(['headway', *arguments])}", err=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
 from headway.errors import CorpusError
 
@@ -62,7 +63,7 @@ class _Notes:
             if numbers:
                 named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
                 more = ", ..." if len(numbers) > _NAMED else ""
-                click.echo(f"headway: {len(numbers):,} line(s) {what}: line {named}{more}", err=True)
+                click.echo(f"headway: {count(len(numbers), 'line')} {what}: line {named}{more}", err=True)
 
 
 @click.command("translate")

@@ -47,7 +47,7 @@ def test_everything_that_was_left_out_is_told_with_its_line(corpus, capsys):
         "duplicate, line 104: line 1 | Zeile 1",
         r"control characters, line 105: nul\x00 | nul",
         "training, too many tokens: 1 left out, first at line 106",
-        "test: of 7 pairs, training also has 1 whole, 2 sources, 1 targets",
+        "overlap: of 7 test pairs the training text also holds 1 whole, 2 sources, 1 target",
         "same pair, line 1, in training at line 11: line 11 | Zeile 11",
     ):
         assert line in shown

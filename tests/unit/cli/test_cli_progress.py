@@ -3,6 +3,7 @@
 import pytest
 
 from headway.cli.progress import ProgressPrinter
+from headway.cli.reports import count
 from headway.train.events import StepDone
 
 STEP = StepDone(
@@ -32,3 +33,7 @@ def test_the_bar_is_filled_by_the_share_of_time_gone(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "139")
     ProgressPrinter(live=True).show(STEP)
     assert "[" + "#" * 18 + "." * 6 + "] step" in capsys.readouterr().err
+
+
+def test_one_of_a_thing_is_told_in_the_singular():
+    assert [count(number, "pair") for number in (0, 1, 2, 1009)] == ["0 pairs", "1 pair", "2 pairs", "1,009 pairs"]

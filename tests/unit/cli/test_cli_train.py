@@ -2,12 +2,14 @@
 
 import json
 import re
+import signal
 
 import pytest
 import torch
 
 from headway.cli.main import main
 from headway.config.load import load
+from headway.data.prepare import prepare
 from headway.train.events import Finished, Interrupted, Validated
 from headway.train.run import train
 
@@ -133,3 +135,45 @@ def test_a_demo_never_replaces_a_run_that_is_none(data, capsys):
     assert main(["demo", "--out", str(data / "run")]) == 2
     assert "holds a run that is not a demo" in capsys.readouterr().err
     assert everything(data / "run") == before
+
+
+def interrupted(data, monkeypatch, *, at_call, options=()):
+    """Run the command, with Ctrl-C pressed where ``prepare`` tells of its progress for the ``at_call``-th time."""
+    calls = []
+
+    def prepare_interrupted(*arguments, on_progress, **settings):
+        def pressed(stage, count):
+            calls.append(stage)
+            if len(calls) == at_call:
+                signal.raise_signal(signal.SIGINT)
+            on_progress(stage, count)
+
+        return prepare(*arguments, on_progress=pressed, **settings)
+
+    monkeypatch.setattr("headway.train.run.prepare", prepare_interrupted)
+    monkeypatch.setattr("sys.argv", ["headway", "train", "short", *options])
+    code = command(data, options=options)
+    monkeypatch.undo()
+    return code
+
+
+def test_ctrl_c_while_data_is_prepared_names_the_command_that_goes_on(data, capfd, monkeypatch):
+    assert interrupted(data, monkeypatch, at_call=1) == 130
+    assert capfd.readouterr().err.endswith("To go on: headway train short\nheadway: interrupted\n")
+    assert command(data) == 0
+
+
+def test_ctrl_c_before_fresh_forgot_the_earlier_run_still_says_fresh(data, capfd, monkeypatch):
+    assert command(data) == 0
+    before = everything(data / "run")
+    (data / "a.en").write_bytes((data / "a.en").read_bytes().replace(b"a", b"k"))
+    assert interrupted(data, monkeypatch, at_call=1, options=["--fresh"]) == 130
+    assert "To go on: headway train short --fresh\n" in capfd.readouterr().err
+    assert {path: before[path] for path in before if path.suffix == ".safetensors"} == {
+        path: content for path, content in everything(data / "run").items() if path.suffix == ".safetensors"
+    }
+
+
+def test_a_short_form_that_lacks_an_option_names_it(capsys):
+    assert main(["train", "--source", "a.en", "--target", "a.de", "--source-language", "en"]) == 2
+    assert "found no recipe, and of the short form no --target-language, --out; wanted" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def run(*arguments, text=INPUT):
 def test_standard_input_goes_to_standard_output_line_by_line():
     result = run()
     assert result.stdout_bytes.decode() == INPUT
-    assert "1 line(s) longer than the model was trained on, translated in pieces: line 4" in result.stderr
+    assert "1 line longer than the model was trained on, translated in pieces: line 4" in result.stderr
 
 
 def test_files_may_be_compressed_on_both_sides(tmp_path):
@@ -48,7 +48,7 @@ def test_tsv_has_the_source_the_translation_and_the_score():
     assert [row[:2] for row in rows] == [["the cat"] * 2, [""] * 2, ["a mat"] * 2]
     assert float(rows[0][2]) < 0.0
     assert rows[0][3] == "0-0 1-1"
-    assert "1 line(s) with tabs inside a text" in lines.stderr
+    assert "1 line with tabs inside a text" in lines.stderr
 
 
 def test_jsonl_has_every_field_and_one_object_a_line():
@@ -73,7 +73,7 @@ def test_a_cut_output_is_flagged_and_counted(monkeypatch):
     monkeypatch.setattr(Translator, "from_folder", lambda path, device: endless)
     result = run("--format", "jsonl", text="the cat\n\na mat\n")
     assert [json.loads(line)["is_cut"] for line in result.stdout.split("\n")[:-1]] == [True, False, True]
-    assert "2 line(s) reached the length limit" in result.stderr
+    assert "2 lines reached the length limit" in result.stderr
     assert "line 1, 3" in result.stderr
 
 

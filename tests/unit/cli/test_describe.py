@@ -159,3 +159,12 @@ def test_a_folder_that_is_no_model_is_refused(capsys, tmp_path):
 def test_describing_needs_no_torch():
     code = "import sys; from headway.cli.main import main; main(['describe', 'base']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("given", "nearest"), [("tinny", "tiny"), ("bsae", "base"), ("bigg", "big")])
+def test_a_preset_written_wrongly_is_named(capsys, given, nearest):
+    assert f"{given} is no preset, recipe, file or folder; the nearest preset is {nearest}." in refused(capsys, given)
+
+
+def test_a_recipe_written_wrongly_is_named_before_presets(capsys):
+    assert "the nearest packaged recipe is demo." in refused(capsys, "demmo")
