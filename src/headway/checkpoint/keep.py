@@ -24,9 +24,12 @@ def save_weights(folder: Path, step: int, *, weights: dict[str, np.ndarray]) -> 
 
 
 def best_steps(validations: Sequence[Scores], by: str, *, count: int) -> list[int]:
-    """The steps with the best scores, the best first; of equals the earlier."""
+    """The steps with the best scores, the best first; of equals that with the lower loss, then the earlier.
+
+    While a model learns its first words, BLEU is 0 for all steps, and the loss alone tells them apart.
+    """
     sign = -1.0 if HIGHER_IS_BETTER[by] else 1.0
-    ranked = sorted(validations, key=lambda scores: (sign * getattr(scores, by), scores.step))
+    ranked = sorted(validations, key=lambda scores: (sign * getattr(scores, by), scores.loss, scores.step))
     return [scores.step for scores in ranked[:count]]
 
 

@@ -84,6 +84,11 @@ class RunFolder:
     def _exactly(self, steps: list[int], count: int, what: str, key: str) -> list[int]:
         if len(steps) == count and steps:
             return steps
+        if not self.kept_steps():
+            raise CheckpointError(
+                f"checkpoint/run_folder: {self.path} keeps no weights yet; wanted those of {count or 1} or more steps. "
+                "Train on until the first validation, or the first step that train.checkpoint_every names."
+            )
         raise CheckpointError(
             f"checkpoint/run_folder: {self.path} has the weights of {len(steps)} steps {what}; wanted {max(count, 1)}. "
             f"Ask for fewer, or train with a higher train.{key}."

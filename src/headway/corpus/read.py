@@ -42,8 +42,9 @@ def read(
     """Yield the pairs of parallel text in file order.
 
     ``format`` is ``auto``, ``moses`` (two files) or a key of ``READERS`` (one file). ``auto`` takes two files as
-    ``moses`` and one by its suffix, before a suffix of compression. ``-`` is standard input, for one file at most.
-    Fields are column numbers (TSV) or keys (JSONL) and play no part in ``moses``.
+    ``moses``, unless just one is named as holding both sides, and one by its suffix, before a suffix of compression.
+    ``-`` is standard input, for one file at most. Fields are column numbers (TSV) or keys (JSONL) and play no part in
+    ``moses``.
 
     Raises:
         CorpusError: at once when the arguments do not fit together; else while reading, or at its end.
@@ -79,13 +80,23 @@ def read(
 
 def _format_of(source: FilePath, target: FilePath | None) -> str:
     if target:
+        whole = [name_of(side) for side in (source, target) if _suffix(side) in SUFFIXES]
+        if len(whole) == 1:  # read as one side, it would bring the other side with it
+            raise CorpusError(
+                f"corpus/read: found two files, but {whole[0]} should hold both sides, by its suffix; wanted it alone, "
+                f"or two files of one side each. Remedy: leave the other file out, or set data.format to {MOSES}."
+            )
         return MOSES
-    name = Path(source)
-    suffix = (name.with_suffix("") if compression_of(name) else name).suffix.lower()
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
+    if _suffix(source) in SUFFIXES:
+        return SUFFIXES[_suffix(source)]
     raise CorpusError(
         f"corpus/read: {name_of(source)} is one file without a target file, and its name does not tell its format; "
         f"wanted one of the suffixes {', '.join(SUFFIXES)}. "
-        f"Remedy: name the target file too (format {MOSES}), or set format to one of {', '.join(READERS)}."
+        f"Remedy: name the target file too, or set data.format to one of {', '.join(READERS)}."
     )
+
+
+def _suffix(path: FilePath) -> str:
+    """The suffix that tells a format, before a suffix of compression."""
+    name = Path(path)
+    return (name.with_suffix("") if compression_of(name) else name).suffix.lower()

@@ -175,6 +175,11 @@ def _tokenizer_files(*, shared: bool) -> tuple[str, ...]:
 def _require(path: Path, name: str) -> None:
     if not (path / name).is_file():
         found = ", ".join(sorted(entry.name for entry in path.iterdir())[:10]) or "nothing"
+        if (path / "training").is_dir():
+            raise FolderError(
+                f"folder: {path} has no file {name}: the training in it has not ended (or the file was lost). Give the "
+                f"train command again to go on, or take the weights so far: headway average -m {path} --out FOLDER"
+            )
         raise FolderError(
             f"folder: {path} has no file {name}; found {found}. It is not a model folder, or one whose writing or "
             f"copying did not end. Copy it again, train it again, or name another with -m."

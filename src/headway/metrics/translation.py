@@ -151,7 +151,7 @@ def compare_translations(
     with _heard(warnings):
         metrics = _metrics(name, target_language, lowercase, include_ter=include_ter)
         results = _resample([baseline, system], references, metrics, num_bootstrap)
-    _warn_of_tokens(warnings, name, baseline=baseline, system=system, reference=references)
+    _warn_of_tokens(warnings, name, baseline=baseline, hypothesis=system, reference=references)
     return PairedComparison(
         metrics=tuple(
             _comparison(metric, outputs, signature=signature, equal=list(baseline) == list(system))

@@ -153,6 +153,7 @@ def _open(config: RunConfig, folder: Path, prepared: Prepared) -> tuple[Session,
         config, folder, prepared=prepared, precision=state.progress.precision, threads=state.progress.threads
     )
     session.restore(state)
+    session.drop_weights()  # a kill may have come between the state and this
     return session, notices
 
 

@@ -29,6 +29,11 @@ def test_the_best_come_first_and_of_equals_the_earlier():
     assert best_steps(list(reversed(validations)), "bleu", count=3) == [7, 13, 3]
 
 
+def test_of_equals_that_with_the_lower_loss_comes_first():
+    validations = [scores(3, loss=5.0), scores(7, loss=3.0), scores(11, loss=4.0)]
+    assert best_steps(validations, "bleu", count=3) == [7, 11, 3]
+
+
 def test_a_loss_is_the_better_the_lower_it_is():
     validations = [scores(3, loss=2.0), scores(7, loss=1.5), scores(11, loss=1.75)]
     assert best_steps(validations, "loss", count=2) == [7, 11]

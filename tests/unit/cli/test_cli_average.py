@@ -105,6 +105,13 @@ def test_more_steps_than_are_kept_are_refused(run, capsys):
     assert "has the weights of 4 steps kept and validated; wanted 5" in refused(capsys, run, "--best", "5")
 
 
+def test_a_run_without_kept_weights_says_when_there_are_some(run, capsys):
+    for path in (run / TRAINING_FOLDER / "weights").iterdir():
+        path.unlink()
+    for arguments in ([], ["--last", "2"], ["--best", "1"]):
+        assert "keeps no weights yet" in refused(capsys, run, *arguments)
+
+
 def test_a_kept_step_whose_file_is_gone_is_not_counted(run, capsys):
     (run / TRAINING_FOLDER / "weights" / "weights-00000013.safetensors").unlink()
     assert "has the weights of 3 steps kept; wanted 4" in refused(capsys, run, "--last", "4")

@@ -156,6 +156,13 @@ def test_a_folder_that_is_no_model_is_refused(capsys, tmp_path):
     assert "has no file config.json" in refused(capsys, str(tmp_path))
 
 
+def test_a_run_that_has_not_ended_says_how_to_go_on(capsys, tmp_path):
+    (tmp_path / "training").mkdir()
+    said = refused(capsys, str(tmp_path))
+    assert "the training in it has not ended (or the file was lost). Give the train command again" in said
+    assert f"headway average -m {tmp_path} --out FOLDER" in said
+
+
 def test_describing_needs_no_torch():
     code = "import sys; from headway.cli.main import main; main(['describe', 'base']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

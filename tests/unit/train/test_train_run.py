@@ -91,8 +91,8 @@ def test_the_longest_source_of_training_is_written_into_the_folder(finished, dat
 
 def test_the_last_and_the_best_weights_stay_and_two_states(finished):
     out, events = finished
-    scores = {event.step: event.bleu for event in of_kind(events, Validated)}
-    best = sorted(scores, key=lambda step: (-scores[step], step))[:2]
+    scores = {event.step: (-event.bleu, event.loss) for event in of_kind(events, Validated)}
+    best = sorted(scores, key=lambda step: (*scores[step], step))[:2]
     kept = sorted({12, 14, *best})
     assert sorted((out / "training" / "weights").iterdir()) == [
         weights_path(out / "training" / "weights", step) for step in kept
