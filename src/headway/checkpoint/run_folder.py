@@ -14,10 +14,9 @@ from headway.data.prepared import Prepared, read_prepared
 from headway.data.store import Store
 from headway.errors import CheckpointError
 from headway.folder.card import write_card
-from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, write_folder
+from headway.folder.contents import TRAINING_FOLDER, FolderConfig, ModelFolder, TrainingSummary, write_folder
 from headway.model.size import count_parameters
 
-TRAINING_FOLDER = "training"  # inside the model folder: data, states, weights, the recipe, metrics.jsonl
 RECIPE_FILE = "recipe.toml"
 
 
@@ -100,14 +99,10 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
     weights = average_weights([weights_path(run.weights_folder, step) for step in steps])
     report, progress, config = run.prepared.report, run.progress, run.config
     is_last = max(steps) == progress.step
-    folder_config = FolderConfig(
-        source_language=config.data.source_language,
-        target_language=config.data.target_language,
-        model=real_model(config, run.prepared),
-        search=config.search,
-        text=config.text,
-        max_source_tokens=int(run.prepared.store("train").source_lengths.max()) + 1,
-        training=TrainingSummary(
+    folder_config = describe_folder(
+        config,
+        run.prepared,
+        TrainingSummary(
             steps=max(steps),
             epochs=epochs_done(config.train, progress, run.prepared.store("train")) if is_last else 0.0,
             seconds=progress.seconds if is_last else 0.0,
@@ -127,6 +122,24 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
         target_tokenizer=run.prepared.target_tokenizer,
         card=card,
     )
+
+
+def describe_folder(config: RunConfig, prepared: Prepared, training: TrainingSummary) -> FolderConfig:
+    """What ``config.json`` of a run's model folder says."""
+    return FolderConfig(
+        source_language=config.data.source_language,
+        target_language=config.data.target_language,
+        model=real_model(config, prepared),
+        search=config.search,
+        text=config.text,
+        max_source_tokens=longest_source(prepared.store("train")),
+        training=training,
+    )
+
+
+def longest_source(store: Store) -> int:
+    """Tokens of the longest source, EOS counted."""
+    return int(store.source_lengths.max()) + 1
 
 
 def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:

@@ -11,8 +11,6 @@ from headway.cli.options import overrides_option
 if TYPE_CHECKING:
     from headway.demo.run import DemoDone
 
-INTERRUPTED = 130
-
 
 @click.command("demo")
 @click.option(
@@ -25,7 +23,7 @@ INTERRUPTED = 130
 def command(*, target: str, out_dir: Path, overrides: tuple[str, ...]) -> None:
     """Build a corpus from CLDR data, train on it, evaluate on unseen pairs, translate five sentences."""
     from headway.cli.progress import ProgressPrinter
-    from headway.cli.stopping import stop_requests
+    from headway.cli.stopping import INTERRUPTED, stop_requests
     from headway.demo.run import DemoDone, demo
     from headway.train.events import Interrupted
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
+INTERRUPTED = 130  # exit code
 MESSAGE = b"\nstopping when the work under way is done ... (Ctrl-C again: at once)\n"
 
 

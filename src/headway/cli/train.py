@@ -15,7 +15,6 @@ from headway.errors import ConfigError
 SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
 PATH = click.Path(path_type=Path)
 DEFAULT_RECIPE = "short"  # of the short form
-INTERRUPTED = 130
 
 
 @click.command("train")
@@ -78,7 +77,7 @@ def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool) -> Non
     Before the training started, ``--fresh`` stays in what is said: the earlier run has not been forgotten yet.
     """
     from headway.cli.progress import ProgressPrinter
-    from headway.cli.stopping import stop_requests
+    from headway.cli.stopping import INTERRUPTED, stop_requests
     from headway.train.events import Interrupted, Started
     from headway.train.run import train
 

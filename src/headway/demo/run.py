@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
+from headway.checkpoint.run_folder import RECIPE_FILE
 from headway.config.load import load
 from headway.demo.corpus import KINDS_FILE, write_corpus
 from headway.demo.phrases import EXAMPLES, SOURCE, generate, split
 from headway.demo.score import KindScore, exact_match_by_kind
 from headway.errors import ConfigError
+from headway.folder.contents import TRAINING_FOLDER
 from headway.train.events import Event, Finished, Notice, Stage
 from headway.train.run import never, recipe_changes, train
 from headway.translate.translator import Translator

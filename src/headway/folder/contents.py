@@ -22,6 +22,7 @@ FORMAT_VERSION = 1
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+TRAINING_FOLDER = "training"  # beside them in a run's folder: data, states, weights, the recipe, metrics.jsonl
 SHARED_TOKENIZER_FILE = "tokenizer.json"
 SOURCE_TOKENIZER_FILE = "source_tokenizer.json"
 TARGET_TOKENIZER_FILE = "target_tokenizer.json"
@@ -161,7 +162,7 @@ def check_place(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise FolderError(f"folder: {path} is a file; a folder for the model is wanted. Name another with --out.")
     taken = [name for name in (CARD_FILE, CONFIG_FILE) if (path / name).exists()]
-    if taken and not (path / WEIGHTS_FILE).exists() and not (path / "training").exists():
+    if taken and not (path / WEIGHTS_FILE).exists() and not (path / TRAINING_FOLDER).exists():
         raise FolderError(
             f"folder: {path} holds a {taken[0]} and no model; a model's files would replace it. "
             f"Name an empty or a new folder with --out."
@@ -175,7 +176,7 @@ def _tokenizer_files(*, shared: bool) -> tuple[str, ...]:
 def _require(path: Path, name: str) -> None:
     if not (path / name).is_file():
         found = ", ".join(sorted(entry.name for entry in path.iterdir())[:10]) or "nothing"
-        if (path / "training").is_dir():
+        if (path / TRAINING_FOLDER).is_dir():
             raise FolderError(
                 f"folder: {path} has no file {name}: the training in it has not ended (or the file was lost). Give the "
                 f"train command again to go on, or take the weights so far: headway average -m {path} --out FOLDER"

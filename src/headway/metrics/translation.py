@@ -283,8 +283,8 @@ def _affordable(num_bootstrap: int, num_sentences: int, warnings: list[str]) -> 
 
 def _metrics(tokenizer: str, target_language: str, lowercase: bool, *, include_ter: bool) -> "dict[str, Metric]":
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - loaded when scores are asked for
-    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415
-    from sacrebleu.metrics.ter import TER  # noqa: PLC0415
+    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415 - the same
+    from sacrebleu.metrics.ter import TER  # noqa: PLC0415 - the same
 
     # force: our own warning of tokenised text is the more exact one.
     bleu = BLEU(lowercase=lowercase, tokenize=tokenizer, force=True)

@@ -9,11 +9,12 @@ import torch
 from headway import __version__
 from headway.checkpoint.average import average_weights
 from headway.checkpoint.keep import HIGHER_IS_BETTER, best_steps, weights_path
-from headway.checkpoint.run_folder import epochs_done
+from headway.checkpoint.run_folder import describe_folder, epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
 from headway.folder.card import CorpusCounts, ScoredSet, write_card
-from headway.folder.contents import FolderConfig, TrainingSummary, write_folder
+from headway.folder.contents import TrainingSummary, write_folder
+from headway.folder.weights import read_weights
 from headway.model.build import export_weights, load_weights
 from headway.train.events import Event, Finished, Interrupted, Notice, Stage
 from headway.train.session import Session
@@ -72,7 +73,7 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
         )
         if is_better:
             return
-    load_weights(session.model, average_weights([weights_path(session.weights_folder, best_step)]))
+    load_weights(session.model, read_weights(weights_path(session.weights_folder, best_step)))
 
 
 def _evaluate(session: Session, part: str) -> Evaluation:
@@ -90,14 +91,10 @@ def _evaluate(session: Session, part: str) -> Evaluation:
 def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation) -> None:
     config, progress = session.config, session.progress
     weights = export_weights(session.model)
-    folder_config = FolderConfig(
-        source_language=config.data.source_language,
-        target_language=config.data.target_language,
-        model=session.model_config,
-        search=config.search,
-        text=config.text,
-        max_source_tokens=session.max_source_tokens,
-        training=TrainingSummary(
+    folder_config = describe_folder(
+        config,
+        session.prepared,
+        TrainingSummary(
             steps=progress.step,
             epochs=epochs_done(config.train, progress, session.store),
             seconds=progress.seconds,

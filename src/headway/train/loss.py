@@ -61,6 +61,8 @@ class _ChunkedLoss(torch.autograd.Function):
                 gradient_CV = probabilities_CV.to(hidden_ND.dtype)
                 hidden_gradient_ND[chunk] = gradient_CV @ matrix_VD
                 weight_gradient_VD += gradient_CV.T @ hidden_ND[chunk]
+        if not wants_gradient:
+            return sums
         # What smoothing takes from every logit alike, eps / V, enters both products as one constant vector.
         share = label_smoothing / weight_VD.shape[0]
         hidden_gradient_ND -= share * weight_VD.sum(dim=0)

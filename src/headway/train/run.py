@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from headway.checkpoint.lock import locked
-from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
+from headway.checkpoint.run_folder import RECIPE_FILE
 from headway.checkpoint.state import load_state, state_files
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
@@ -18,7 +18,7 @@ from headway.data.loader import collate
 from headway.data.prepare import Prepared, prepare
 from headway.errors import CheckpointError, ConfigError
 from headway.folder.atomic import replace_file
-from headway.folder.contents import check_place
+from headway.folder.contents import TRAINING_FOLDER, check_place
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
 from headway.train.finish import finish
 from headway.train.loop import run_steps

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
-from headway.checkpoint.run_folder import real_model
+from headway.checkpoint.run_folder import longest_source, real_model
 from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.schema import ModelConfig, RunConfig
 from headway.data.prepare import Prepared
@@ -35,7 +35,7 @@ class Session:
     @property
     def max_source_tokens(self) -> int:
         """The longest source trained on, EOS counted."""
-        return int(self.store.source_lengths.max()) + 1
+        return longest_source(self.store)
 
     @property
     def states_folder(self) -> Path:
