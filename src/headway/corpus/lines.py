@@ -189,6 +189,23 @@ def _text_over(raw: BinaryIO, suffix: str, name: str) -> Generator[TextIO, None,
 
 
 @contextmanager
+def open_binary_writer(path: FilePath) -> Generator[BinaryIO, None, None]:
+    """Open a file for bytes; they take the name ``path`` when the block ends well, as in ``open_writer``.
+
+    Raises:
+        CorpusError: the place cannot be written to, or the disk is full.
+
+    """
+    try:
+        with _beside(path) as raw:
+            yield raw
+    except OSError as error:
+        if error.errno not in _FULL_OR_BROKEN:
+            raise
+        raise _unwritable(os.fspath(path), error) from error
+
+
+@contextmanager
 def _beside(path: FilePath) -> Generator[BinaryIO, None, None]:
     """A binary file that takes its name only when the block has ended well."""
     try:

@@ -1,0 +1,30 @@
+"""Documents that hold texts and places for their translations, by the suffix of their name."""
+
+from pathlib import Path
+
+from headway.corpus.compression import FilePath
+from headway.corpus.segment import DocumentFormat
+from headway.errors import CorpusError
+
+DOCUMENTS: dict[str, DocumentFormat] = {}
+
+
+def is_document(path: FilePath) -> bool:
+    """Whether a file is a document by its suffix; any case will do."""
+    return Path(path).suffix.lower() in DOCUMENTS
+
+
+def document_format(path: FilePath) -> DocumentFormat:
+    """The format of a document, by the suffix of its name.
+
+    Raises:
+        CorpusError: the suffix is not that of a document.
+
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in DOCUMENTS:
+        raise CorpusError(
+            f"corpus/document: {path}: found the suffix {suffix!r}, wanted one of {', '.join(DOCUMENTS)}. "
+            f"Remedy: give the file the suffix of its format, or translate it as lines, without a second file."
+        )
+    return DOCUMENTS[suffix]

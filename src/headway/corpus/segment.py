@@ -1,0 +1,66 @@
+"""A text of a document and its translation, and what a format of documents must be able to do with them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from headway.corpus.compression import FilePath
+
+Syntax = Literal["plain", "xml"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One text to translate. ``number`` counts from 1 in the order of the file, ``line`` is where the source begins.
+
+    ``source`` and ``target`` are raw content. With the syntax ``xml`` they are what stands between the tags, character
+    for character: entities escaped, inline elements as they are. With ``plain`` they are text without any escapes.
+    ``target`` is None where the file has no place for it yet, and empty where the place is there.
+    ``translate`` is False where the file says that the text must stay as it is.
+    """
+
+    number: int
+    line: int
+    source: str
+    target: str | None
+    translate: bool = True
+    syntax: Syntax = "plain"
+
+
+class DocumentFormat(Protocol):
+    """A format whose files hold sources and places for their translations. A module of ``corpus`` implements it."""
+
+    def read_segments(self, path: FilePath, *, source_language: str, target_language: str) -> Iterator[Segment]:
+        """Yield every segment in the order of the file, streaming; the numbers are 1, 2, 3 ...
+
+        Languages are codes ("" is not checked): a file that names others is refused.
+
+        Raises:
+            CorpusError: the file is missing, damaged, of another format or for other languages.
+
+        """
+        ...
+
+    def write_targets(  # noqa: PLR0913 - a file, a copy of it, and what is to differ
+        self,
+        path: FilePath,
+        out: FilePath,
+        targets: Iterable[tuple[int, str]],
+        *,
+        source_language: str,
+        target_language: str,
+        for_review: bool = True,
+    ) -> None:
+        """Write a copy of ``path`` in which the given segments have these targets, and all else its bytes.
+
+        ``targets`` are (number of the segment, raw content as in ``Segment``), the numbers rising; they are asked for
+        one by one while the copy is written, so that memory holds neither file. A target that is there is replaced.
+        ``for_review`` marks what was filled as in need of review, where the format has a word for it. ``out`` takes its
+        name when all has gone well (it may be ``path``); else an earlier ``out`` stays as it was.
+
+        Raises:
+            CorpusError: as ``read_segments``; ``out`` cannot be written; a number has no segment; the file's encoding
+                cannot hold a target.
+
+        """
+        ...
