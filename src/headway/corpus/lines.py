@@ -48,19 +48,31 @@ def read_lines(path: FilePath) -> Iterator[str]:
         CorpusError: the file is missing, a directory, unreadable, damaged, cut short or not UTF-8.
 
     """
+    with open_binary_reader(path) as stream:
+        yield from _decode(stream, name_of(path))
+
+
+@contextmanager
+def open_binary_reader(path: FilePath) -> Generator[BinaryIO, None, None]:
+    """Open a file for its bytes, decompressed by its suffix; ``-`` is standard input (plain bytes only).
+
+    Raises:
+        CorpusError: the file is missing, a directory, unreadable, or found to be damaged or cut short while it is read.
+
+    """
     name = name_of(path)
     suffix = compression_of(path)
     try:
         if os.fspath(path) == STANDARD_STREAM:
-            yield from _decode(sys.stdin.buffer, name)
+            yield sys.stdin.buffer
             return
         with Path(path).open("rb") as raw:
             if suffix:
                 _check_not_empty(raw)
                 with DECOMPRESSORS[suffix](raw) as stream:
-                    yield from _decode(stream, name)
+                    yield stream
             else:
-                yield from _decode(raw, name)
+                yield raw
     except EOFError as error:
         raise CorpusError(
             f"corpus/lines: {name} is cut short: its {suffix} data ends before the end mark. "

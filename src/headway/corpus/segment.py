@@ -41,7 +41,7 @@ class DocumentFormat(Protocol):
         """
         ...
 
-    def write_targets(  # noqa: PLR0913 - a file, a copy of it, and what is to differ
+    def write_targets(
         self,
         path: FilePath,
         out: FilePath,
