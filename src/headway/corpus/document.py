@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from headway.corpus import po
 from headway.corpus.compression import FilePath
 from headway.corpus.segment import DocumentFormat
 from headway.errors import CorpusError
 
-DOCUMENTS: dict[str, DocumentFormat] = {}
+DOCUMENTS: dict[str, DocumentFormat] = {".po": po, ".pot": po}
 
 
 def is_document(path: FilePath) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from headway.corpus.compression import FilePath
+from headway.errors import CorpusError
 
 Syntax = Literal["plain", "xml"]
 
@@ -64,3 +65,44 @@ class DocumentFormat(Protocol):
 
         """
         ...
+
+
+class PendingTargets:
+    """Targets that a writer has yet to reach, taken by the number of their segment."""
+
+    def __init__(self, targets: Iterable[tuple[int, str]], name: str) -> None:
+        """``name`` is the document's, for messages."""
+        self._targets = iter(targets)
+        self._name = name
+        self._next = next(self._targets, None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left to write."""
+        return self._next is None
+
+    def take(self, number: int) -> str | None:
+        """The target of a segment; None where it is to stay as it is. Numbers rise from call to call."""
+        if self._next is None or self._next[0] != number:
+            return None
+        target = self._next[1]
+        self._next = next(self._targets, None)
+        return target
+
+    def check_all_taken(self) -> None:
+        """Raise CorpusError when a target was given for a segment that the document did not have."""
+        if self._next is not None:
+            raise CorpusError(
+                f"corpus/segment: {self._name}: found no segment {self._next[0]:,} to write a target to, wanted the "
+                f"segments that were read from it before. Remedy: do not change the file while it is translated; "
+                f"translate it again."
+            )
+
+
+def same_language(found: str, wanted: str) -> bool:
+    """Whether two codes name one language, whatever their regions, scripts, case and separator."""
+    return _language_of(found) == _language_of(wanted)
+
+
+def _language_of(code: str) -> str:
+    return code.replace("_", "-").partition("-")[0].lower()
