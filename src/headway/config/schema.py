@@ -49,6 +49,7 @@ class CleanConfig(Section):
 class TextConfig(Section):
     """How text becomes token ids."""
 
+    model: Literal["bpe", "wordpiece"] = "bpe"
     shared_vocabulary: bool = True
     byte_fallback: bool = True
 
@@ -67,9 +68,21 @@ class ModelConfig(Section):
     num_decoder_layers: Count = 6
     dropout: Probability = 0.1
     attention_bias: bool = False  # the paper's equations have none in W^Q W^K W^V W^O
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "none", "rope", "alibi", "t5"] = "sinusoidal"
     max_positions: Count = 1024  # rows of the learned table
     embedding_sharing: Literal["all", "target", "none"] = "all"  # target: decoder input and softmax
+    # What came after the paper; the defaults are the paper's. Each may be combined with every other but where said.
+    norm_placement: Literal["post", "pre"] = "post"
+    norm: Literal["layer", "rms"] = "layer"
+    norm_epsilon: Positive = 1e-6  # the paper gives none; its code has this
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
+    num_kv_heads: Count | None = None  # heads of keys and values; absent: num_heads
+    attention_window: Count | None = None  # self-attention sees this many tokens to a side; absent: all
+    attention_dropout: Probability = 0.0  # on attention weights
+    activation_dropout: Probability = 0.0  # inside the feed-forward network
+    residual_scaling: Literal["none", "deepnorm"] = "none"  # deepnorm: only with norm_placement post
+    embedding_scale: bool = True  # embeddings times sqrt(d_model)
+    output_bias: bool = False  # a number a token, added to the logits
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
@@ -85,6 +98,25 @@ class ModelConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if self.num_heads % self.kv_heads:
+            raise ValueError(
+                f"num_kv_heads {self.kv_heads} does not divide num_heads {self.num_heads}; "
+                f"set model.num_kv_heads to a divisor of {self.num_heads}"
+            )
+        if self.residual_scaling == "deepnorm" and self.norm_placement == "pre":
+            raise ValueError(
+                "residual_scaling deepnorm is defined for post-norm and norm_placement is pre; "
+                "set model.norm_placement to post, or model.residual_scaling to none"
+            )
+        if self.positions == "rope" and self.key_size % 2:
+            raise ValueError(
+                f"positions rope turns pairs of numbers and the size of a key is {self.key_size}, which is odd; "
+                "set model.d_k to an even number, or choose other positions"
+            )
+        return self
+
     @property
     def key_size(self) -> int:
         """d_k, given or d_model / num_heads."""
@@ -94,6 +126,11 @@ class ModelConfig(Section):
     def value_size(self) -> int:
         """d_v, given or d_model / num_heads."""
         return self.d_model // self.num_heads if self.d_v is None else self.d_v
+
+    @property
+    def kv_heads(self) -> int:
+        """num_kv_heads, given or num_heads."""
+        return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
 
 
 class TrainConfig(Section):
@@ -133,6 +170,7 @@ class SearchConfig(Section):
     beam_size: Count = 4
     length_penalty: Annotated[float, Field(ge=0.0)] = 0.6
     max_extra_tokens: Count = 50  # output may have source length + this many tokens, EOS counted
+    no_repeat_ngram: Annotated[int, Field(ge=0)] = 0  # no run of so many tokens occurs twice in an output; 0: no rule
 
 
 class EvaluateConfig(Section):
