@@ -47,9 +47,13 @@ def batches(
     start_epoch: int = 0,
     start_step: int = 0,
     length_multiple: int = 1,
+    rank: int = 0,
+    world_size: int = 1,
 ) -> Iterator[tuple[Position, list[Batch]]]:
     """The steps from a position on, epoch after epoch without end: the microbatches, and the position after them.
 
+    Of several processes each takes every ``world_size``-th microbatch, from its rank on. All have equally many in a
+    step: one that would have fewer gets ``empty_batch()`` at the end.
     A run that goes on from a position sees what a run never stopped sees from there. DataError when the epoch has
     fewer steps than the position says, as it does for other data or another budget.
     """
@@ -71,8 +75,15 @@ def batches(
             )
         for number in range(first, len(steps)):
             after = Position(epoch, number + 1) if number + 1 < len(steps) else Position(epoch + 1, 0)
-            yield after, [collate(store, rows, length_multiple=length_multiple) for rows in steps[number]]
+            mine = [collate(store, rows, length_multiple=length_multiple) for rows in steps[number][rank::world_size]]
+            is_short = len(mine) * world_size < len(steps[number])
+            yield after, [*mine, empty_batch()] if is_short else mine
         epoch, first = epoch + 1, 0
+
+
+def empty_batch() -> Batch:
+    """A batch to compute with where there is none: no target token, so neither loss nor gradient."""
+    return Batch(torch.tensor([[EOS_ID]]), torch.tensor([[BOS_ID]]), torch.tensor([[PAD_ID]]))
 
 
 def _with_eos(ids: Ids, offsets: Indices, indices: Indices, length_multiple: int) -> NDArray[np.int64]:
