@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headway.config.schema import DataConfig, RunConfig
 from headway.corpus.clean import CleanReport, clean
+from headway.corpus.language import check_language
 from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer, read_lines
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
@@ -77,6 +78,8 @@ def _ignore(stage: str, count: int) -> None:
 
 def _check_settings(config: RunConfig) -> None:
     data = config.data
+    check_language(data.source_language, name="data.source_language")
+    check_language(data.target_language, name="data.target_language")
     for part in ("train", "validation", "test"):
         source, target = _names(data, part)
         if not source and (target or part == "train"):
