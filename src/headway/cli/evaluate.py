@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.reports import columns
+from headway.corpus.language import check_language
 from headway.errors import MetricError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "--output": output,
     }
     _check_options(model, hypothesis, only_model)
+    check_language(target_language or "", name="--target-language")
     files = {"source": source, "hypothesis": hypothesis, "reference": reference, "baseline": baseline}
     lines = _read({side: path for side, path in files.items() if path is not None})
     if model is None:

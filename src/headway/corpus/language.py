@@ -225,7 +225,7 @@ def _meant(text: str) -> str | None:
         return normalise(meant + dash + rest) if meant else None
     by_name = {name.lower(): code for code, name in _tables().names.items()} | _NAMES
     words = re.findall(r"\w+", written)
-    for candidate in (written.replace("-", " "), *words):
+    for candidate in (text.strip().lower(), written.replace("-", " "), *words):
         if candidate in by_name:
             return by_name[candidate]
     near = difflib.get_close_matches(written, by_name, n=1, cutoff=0.8)

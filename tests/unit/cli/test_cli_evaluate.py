@@ -157,3 +157,9 @@ def test_an_output_that_cannot_be_written_is_told_before_translating(files, mode
     output = files / "absent" / "out"
     assert run("-m", model, "--source", files / "hyp", "--reference", files / "ref", "--output", output) == 2
     assert "absent" in capsys.readouterr().err
+
+
+def test_a_target_language_that_is_no_code_is_told_with_the_code_that_was_meant(files, capsys):
+    assert run("--hypothesis", files / "hyp", "--reference", files / "ref", "--target-language", "chinese") == 2
+    assert "--target-language: found 'chinese'" in (message := capsys.readouterr().err)
+    assert message.endswith("Did you mean zh?\n")

@@ -464,3 +464,12 @@ def test_errors_of_preparing_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(HeadwayError) as caught:
         prepare(_config(), tmp_path, tmp_path / "out")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_language_that_is_no_code_is_refused_with_the_code_that_was_meant(tmp_path: Path, side: str) -> None:
+    _write(tmp_path, "train", _corpus(211))
+    config = _config(data={f"{side}_language": "german"})
+    with pytest.raises(CorpusError, match=rf"data\.{side}_language: found 'german', .* Did you mean de\?$"):
+        prepare(config, tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
