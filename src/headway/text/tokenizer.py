@@ -124,6 +124,21 @@ class Tokenizer:
                 "Remedy: use one of these, or a model that was trained with that tag."
             ) from None
 
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The bytes that each token adds to a text, by id; joined, they are the text after its leading space."""
+        return self._pieces
+
+    def run_lengths(self, text: str) -> list[int]:
+        """Bytes of each run of a text that has its leading space already; no token crosses from one run into the next.
+
+        Only for a tokenizer that was learnt here.
+        """
+        assert not self.imported, "runs are those of the text itself"
+        if self.byte_fallback:  # one character a byte
+            return [len(run) for run, _ in self._inner.pre_tokenizer.pre_tokenize_str(text)]
+        return [len(run.encode()) for run, _ in self._inner.pre_tokenizer.pre_tokenize_str(text)]
+
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``, without BOS and EOS; raises TextError for a lone surrogate."""
         return self.encode_batch([text])[0]
