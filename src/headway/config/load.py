@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -38,9 +38,13 @@ WANTED = {
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "{ge:g} or more",
     "less_than": "less than {lt:g}",
+    "less_than_equal": "{le:g} or less",
+    "list_type": "a list of tables",
+    "string_too_short": "a name",
+    "string_pattern_mismatch": "letters, digits, and . _ - after the first",
     "literal_error": "{expected}",
 }
-_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
+_HEADER = re.compile(r"\s*(\[{1,2})\s*([^\[\]]+?)\s*\]")
 _ASSIGNMENT = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -141,9 +145,20 @@ def to_toml(config: RunConfig, *, everything: bool = True) -> str:
     blocks = ["\n".join(top)] if top else []
     for section, value in settings.items():
         if isinstance(value, dict):
-            entries = [f"{key} = {_to_toml_value(entry)}" for key, entry in value.items()]
-            blocks.append("\n".join([f"[{section}]", *entries]))
+            blocks.append(_to_toml_table(f"[{section}]", value))
+            for key, entry in value.items():
+                blocks += [_to_toml_table(f"[[{section}.{key}]]", table) for table in _tables(entry)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _to_toml_table(header: str, table: Table) -> str:
+    """A header and its keys; lists of tables have headers of their own."""
+    return "\n".join([header, *(f"{key} = {_to_toml_value(value)}" for key, value in table.items() if not _tables(value))])
+
+
+def _tables(value: object) -> list[Table]:
+    """The tables of a list of tables; of anything else none."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def difference(old: RunConfig, new: RunConfig) -> list[Change]:
@@ -207,7 +222,9 @@ def _key_lines(text: str) -> dict[Key, int]:
     section: Key = ()
     for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.match(line):
-            section = _split_key(header[1])
+            section = _split_key(header[2])
+            if header[1] == "[[":  # one of several tables: its number, from 0, is a part of the key, as in pydantic's
+                section += (str(sum(1 for key in lines if key[:-1] == section)),)
             lines.setdefault(section, number)
         elif assignment := _ASSIGNMENT.match(line):
             lines.setdefault(section + _split_key(assignment[1]), number)
@@ -310,7 +327,11 @@ def _fields() -> Iterator[tuple[Key, object]]:
         if name not in sections:
             yield (name,), info.annotation
     for section, kind in sections.items():
-        yield from (((section, name), info.annotation) for name, info in kind.model_fields.items())
+        for name, info in kind.model_fields.items():
+            yield (section, name), info.annotation
+            for table in get_args(info.annotation):  # of a list of tables
+                if isinstance(table, type) and issubclass(table, BaseModel):
+                    yield from (((section, name, key), inner.annotation) for key, inner in table.model_fields.items())
     yield ("model", "preset"), str
 
 
@@ -335,6 +356,8 @@ def _explain(detail: ErrorDetails, origin: Origin) -> str:
     where, name = origin.of(key), ".".join(key)
     if kind == "extra_forbidden":
         return f"{where}: unknown {_name_unknown(key, detail['input'])}"
+    if kind == "missing":
+        return f"{origin.of(key[:-1])}: {name} is missing"
     if kind == "value_error":
         return f"{where}: {context['error']}"
     if kind in WANTED:
@@ -348,6 +371,7 @@ def _name_unknown(key: Key, value: object) -> str:
         near = difflib.get_close_matches(key[0], sections, n=1)
         return f"section [{key[0]}]; " + (f"the nearest is [{near[0]}]" if near else f"there are {', '.join(sections)}")
     name, last = ".".join(key), key[-1]
+    key = tuple(part for part in key if not part.isdigit())  # the number of a table
     homes = [".".join(known) for known in sorted(_known_keys()) if known[-1] == last]
     siblings = [known[-1] for known in _known_keys() if known[:-1] == key[:-1]]
     near = difflib.get_close_matches(last, sorted(siblings), n=1)

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
+Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
+Format = Literal["auto", "moses", "tsv", "jsonl"]
 
 
 class Section(BaseModel):
@@ -15,24 +17,65 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
 
 
+class CorpusConfig(Section):
+    """One of several training corpora, a table ``[[data.corpora]]``: its files, its share, and its tag."""
+
+    source: str = Field(min_length=1)
+    target: str = ""  # empty: source holds both sides
+    format: Format = "auto"  # auto: data.format
+    source_field: str = ""  # empty, these four: that of [data]
+    target_field: str = ""
+    source_language: str = ""
+    target_language: str = ""
+    weight: Annotated[float, Field(gt=0.0, le=1000.0)] = 1.0  # how often a pair of it comes in an epoch
+    tag: Tag = ""  # a reserved token before each of its sources; empty: none
+
+
 class DataConfig(Section):
     """Where the parallel text lies and what it is. File names are relative to the data folder (``--data``)."""
 
     source_language: str = ""
     target_language: str = ""
-    format: Literal["auto", "moses", "tsv", "jsonl"] = "auto"
+    format: Format = "auto"
     train_source: str = ""
     train_target: str = ""  # empty: train_source holds both sides (TSV, JSONL)
+    corpora: list[CorpusConfig] = []  # several, in place of the one of train_source
+    sampling_temperature: Annotated[float, Field(ge=1.0)] = 1.0  # corpora's shares of an epoch, to the power of 1 / it
     validation_source: str = ""
     validation_target: str = ""
     test_source: str = ""
     test_target: str = ""
+    validation_tag: Tag = ""  # the tag of named validation text; held-out pairs keep that of their corpus
+    test_tag: Tag = ""
     # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
     source_field: str = ""
     target_field: str = ""
     held_out_pairs: Count = 1000  # taken from training, by seed, when no validation files are named ...
     held_out_share: Probability = 0.05  # ... but never more than this share of the corpus
     max_tokens: Count = 256  # longer sentences (in tokens, EOS counted) are dropped and counted
+
+    @model_validator(mode="after")
+    def _check_corpora(self) -> Self:
+        if self.corpora and (self.train_source or self.train_target):
+            raise ValueError(
+                f"both data.train_source ({self.train_source!r}) and [[data.corpora]] ({len(self.corpora)}) name "
+                "training text; take out the one, or make it one of the others"
+            )
+        return self
+
+    @property
+    def training_corpora(self) -> list[CorpusConfig]:
+        """The training corpora, each with its format, fields and languages; train_source gives a list of one."""
+        corpora = self.corpora
+        if self.train_source:
+            corpora = [CorpusConfig(source=self.train_source, target=self.train_target)]
+        unset = {"format": "auto", "source_field": "", "target_field": "", "source_language": "", "target_language": ""}
+        return [
+            corpus.model_copy(
+                update={name: getattr(self, name) for name, value in unset.items() if getattr(corpus, name) == value}
+            )
+            for corpus in corpora
+        ]
 
 
 class CleanConfig(Section):
@@ -52,6 +95,7 @@ class TextConfig(Section):
     model: Literal["bpe", "wordpiece"] = "bpe"
     shared_vocabulary: bool = True
     byte_fallback: bool = True
+    sample_pairs: Annotated[int, Field(ge=0)] = 1_000_000  # the vocabulary is learnt from so many at most; 0: from all
 
 
 class ModelConfig(Section):
@@ -151,7 +195,8 @@ class TrainConfig(Section):
     clip_norm: Positive | None = None
     precision: Literal["auto", "float32", "bf16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: Count | None = None  # absent: as many as torch takes
+    threads: Count | None = None  # of each process; absent: as many as torch takes
+    sharding: Literal["none", "fsdp"] = "none"  # fsdp: each of several processes holds a part of every parameter
     validate_every: Count = 1000  # steps
     validation_sentences: Count = 1000  # decoded at each validation; the loss always takes all
     checkpoint_every: Count = 1000  # steps
