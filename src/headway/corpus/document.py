@@ -2,12 +2,20 @@
 
 from pathlib import Path
 
-from headway.corpus import po
+from headway.corpus import po, xliff
 from headway.corpus.compression import FilePath
 from headway.corpus.segment import DocumentFormat
 from headway.errors import CorpusError
 
-DOCUMENTS: dict[str, DocumentFormat] = {".po": po, ".pot": po}
+DOCUMENTS: dict[str, DocumentFormat] = {
+    ".po": po,
+    ".pot": po,
+    ".xlf": xliff,
+    ".xliff": xliff,
+    ".sdlxliff": xliff,  # Trados
+    ".mqxliff": xliff,  # memoQ
+    ".mxliff": xliff,  # Phrase
+}
 
 
 def is_document(path: FilePath) -> bool:

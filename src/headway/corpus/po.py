@@ -12,9 +12,10 @@ from itertools import chain
 from typing import BinaryIO, NoReturn
 
 from headway.corpus.compression import FilePath
+from headway.corpus.language import matches
 from headway.corpus.lines import name_of, open_binary_reader, open_binary_writer
 from headway.corpus.pair import SentencePair
-from headway.corpus.segment import PendingTargets, Segment, same_language
+from headway.corpus.segment import PendingTargets, Segment
 from headway.errors import CorpusError
 
 _BOM = b"\xef\xbb\xbf"
@@ -151,7 +152,7 @@ def read_segments(path: FilePath, *, source_language: str, target_language: str)
                 number += 1
                 source = entry.fields[source_name]
                 target = entry.fields[target_name].text
-                yield Segment(number, entry.lines[source.start].number, source.text, target)
+                yield Segment(number, entry.lines[source.start].number, source.text, target, is_open=not target)
 
 
 def write_targets(
@@ -438,7 +439,7 @@ def _check_language(header: _Entry, name: str, wanted: str) -> None:
     """Raise CorpusError when the header names another language than that of the translations wanted."""
     place = header.fields["msgstr"]
     found = _LANGUAGE.search(place.text)
-    if found and wanted and not same_language(found[1], wanted):
+    if found and wanted and not matches(wanted, found[1]):
         _refuse(name, header.lines[place.start].number, f"Language: {found[1]} in the header", f"{wanted}")
 
 

@@ -17,13 +17,15 @@ class Segment:
     ``source`` and ``target`` are raw content. With the syntax ``xml`` they are what stands between the tags, character
     for character: entities escaped, inline elements as they are. With ``plain`` they are text without any escapes.
     ``target`` is None where the file has no place for it yet, and empty where the place is there.
-    ``translate`` is False where the file says that the text must stay as it is.
+    ``translate`` is False where the file says that the text must stay as it is. ``is_open`` says that the file waits
+    for a translation, though there may be a target already (a copy of the source that is marked as new).
     """
 
     number: int
     line: int
     source: str
     target: str | None
+    is_open: bool
     translate: bool = True
     syntax: Syntax = "plain"
 
@@ -97,12 +99,3 @@ class PendingTargets:
                 f"segments that were read from it before. Remedy: do not change the file while it is translated; "
                 f"translate it again."
             )
-
-
-def same_language(found: str, wanted: str) -> bool:
-    """Whether two codes name one language, whatever their regions, scripts, case and separator."""
-    return _language_of(found) == _language_of(wanted)
-
-
-def _language_of(code: str) -> str:
-    return code.replace("_", "-").partition("-")[0].lower()
