@@ -20,6 +20,7 @@ from headway.nn.attention import fused_attention
 from headway.nn.position import POSITIONS
 from headway.search.run import search
 from headway.search.score import score_pairs
+from headway.search.settings import Diversity, Sampling, SearchSettings
 
 ROOMS = ("headway.nn.", "headway.model.", "headway.search.")
 SHAPED = re.compile(r"_([A-Z][A-Z0-9]*)$")
@@ -90,7 +91,7 @@ def build(positions="sinusoidal"):
         d_model=26,
         d_ff=23,
         num_heads=2,
-        d_k=5,
+        d_k=6,
         d_v=7,
         num_encoder_layers=1,
         num_decoder_layers=2,
@@ -121,13 +122,23 @@ def test_shape_letters_hold_in_the_forward_pass(positions, padded):
         model(source, mask, target_in).sum().backward()
         forced_pass(model.eval(), source, mask, target_in_BT=target_in, target_out_BT=target_in)
     tracer.check()
-    seen = {"source_BS", "x_BTD", "memory_BSD", "q_BHTK", "v_BHSV", "scores_BHTS", "inner_BTF", "log_probs_BTV"}
+    seen = {"source_BS", "x_BTD", "memory_BSD", "q_BHTK", "v_BGSV", "scores_BHTS", "inner_BTF", "log_probs_BTV"}
     assert seen <= tracer.measured
 
 
+SEARCHES = {
+    "greedy": SearchSettings(1),
+    "beam": SearchSettings(4, n_best=3),
+    "no repeats": SearchSettings(4, no_repeat_ngram=2),
+    "greedy without repeats": SearchSettings(1, no_repeat_ngram=2),
+    "groups": SearchSettings(6, n_best=5, diversity=Diversity(3)),
+    "samples": SearchSettings(n_best=3, sampling=Sampling(top_k=11, top_p=0.9, epsilon=0.01)),
+}
+
+
 @pytest.mark.parametrize("positions", POSITIONS)
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_shape_letters_hold_in_cached_decoding_and_search(positions, beam_size):
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_shape_letters_hold_in_cached_decoding_and_search(positions, kind):
     source, mask, _ = example()
     predictor = TransformerPredictor(build(positions).eval())
     with ShapeTracer() as tracer:
@@ -135,15 +146,15 @@ def test_shape_letters_hold_in_cached_decoding_and_search(positions, beam_size):
             predictor,
             source,
             mask,
-            beam_size=beam_size,
-            n_best=min(3, beam_size),
+            settings=SEARCHES[kind],
             max_output_length_B=[3, 9, 6],
             prefix_B=[[], [7, 8], [5]],
         )
         score_pairs(predictor, source, mask, [hypotheses[0].token_ids for hypotheses in found])
     tracer.check()
-    seen = {"x_R1D", "x_B1D", "key_BHSK", "log_probs_RV", "limit_B", "cross_mask_R11S", "scores_BNV", "rows_R"}
-    seen |= {"log_prob_R"} if beam_size == 1 else {"log_prob_BN", "score_BM", "token_ids_BMT", "parent_BC", "token_BC"}
+    seen = {"x_R1D", "x_B1D", "key_BGSK", "log_probs_RV", "limit_B", "cross_mask_R11S", "scores_BNV", "rows_R"}
+    is_beam = kind in {"beam", "no repeats", "groups"}
+    seen |= {"log_prob_BN", "score_BM", "token_ids_BMT", "parent_BC", "token_BC"} if is_beam else {"log_prob_R"}
     assert seen <= tracer.measured
 
 

@@ -15,24 +15,27 @@ from headway.model.transformer import Stem, Transformer
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.dropout import Dropout
 from headway.nn.embedding import OutputProjection, TokenEmbedding
-from headway.nn.feed_forward import FeedForward
-from headway.nn.norm import layer_norm
-from headway.nn.position import POSITIONS
-from headway.nn.residual import PostNorm
+from headway.nn.feed_forward import FEED_FORWARDS, FeedForward, GatedFeedForward
+from headway.nn.norm import NORMS
+from headway.nn.position import POSITIONS, Position, Stack
+from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS, DeepNorm, Scaling, Sublayer
 
 
 def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
     """A freshly initialised model on the CPU, in float32."""
     source_embedding, target_embedding, output = _embeddings(config)
-    position = POSITIONS[config.positions]
+    scalings = RESIDUAL_SCALINGS[config.residual_scaling](config.num_encoder_layers, config.num_decoder_layers)
+    encoder_layers = [_encoder_layer(config, scalings[0]) for _ in range(config.num_encoder_layers)]
+    decoder_layers = [_decoder_layer(config, scalings[1]) for _ in range(config.num_decoder_layers)]
     model = Transformer(
-        Stem(source_embedding, position(config.d_model, config.max_positions), dropout=Dropout(config.dropout)),
-        Stem(target_embedding, position(config.d_model, config.max_positions), dropout=Dropout(config.dropout)),
-        encoder=Encoder(_encoder_layer(config) for _ in range(config.num_encoder_layers)),
-        decoder=Decoder(_decoder_layer(config) for _ in range(config.num_decoder_layers)),
+        Stem(source_embedding, _position(config, causal=False), dropout=Dropout(config.dropout)),
+        Stem(target_embedding, _position(config, causal=True), dropout=Dropout(config.dropout)),
+        encoder=Encoder(encoder_layers, norm=_final_norm(config)),
+        decoder=Decoder(decoder_layers, norm=_final_norm(config)),
         output=output,
+        window=config.attention_window,
     )
-    initialise(model, seed)
+    initialise(model, seed, encoder_gain=scalings[0].beta, decoder_gain=scalings[1].beta)
     return model
 
 
@@ -67,9 +70,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, np.ndarray]) -> None:
 
 def _embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding, OutputProjection]:
     """Source, target and softmax matrix, shared as the configuration says (Section 3.4)."""
-    source_embedding = TokenEmbedding(config.source_vocab_size or config.vocab_size, config.d_model)
-    target_embedding = TokenEmbedding(config.vocab_size, config.d_model)
-    output = OutputProjection(config.vocab_size, config.d_model)
+    scaled, source_vocab_size = config.embedding_scale, config.source_vocab_size or config.vocab_size
+    source_embedding = TokenEmbedding(source_vocab_size, config.d_model, scaled=scaled)
+    target_embedding = TokenEmbedding(config.vocab_size, config.d_model, scaled=scaled)
+    output = OutputProjection(config.vocab_size, config.d_model, bias=config.output_bias)
     if config.embedding_sharing in ("all", "target"):
         output.weight = target_embedding.weight
     if config.embedding_sharing == "all":
@@ -77,28 +81,55 @@ def _embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding, Ou
     return source_embedding, target_embedding, output
 
 
-def _encoder_layer(config: ModelConfig) -> EncoderLayer:
+def _position(config: ModelConfig, *, causal: bool) -> Position:
+    stack = Stack(config.d_model, config.num_heads, config.key_size, config.max_positions, causal)
+    return POSITIONS[config.positions](stack)
+
+
+def _encoder_layer(config: ModelConfig, scaling: Scaling) -> EncoderLayer:
     return EncoderLayer(
         _attention(config),
-        FeedForward(config.d_model, config.d_ff),
-        sublayers=(_sublayer(config), _sublayer(config)),
+        _feed_forward(config),
+        sublayers=(_sublayer(config, scaling), _sublayer(config, scaling)),
     )
 
 
-def _decoder_layer(config: ModelConfig) -> DecoderLayer:
+def _decoder_layer(config: ModelConfig, scaling: Scaling) -> DecoderLayer:
     return DecoderLayer(
         _attention(config),
         _attention(config),
-        feed_forward=FeedForward(config.d_model, config.d_ff),
-        sublayers=(_sublayer(config), _sublayer(config), _sublayer(config)),
+        feed_forward=_feed_forward(config),
+        sublayers=(_sublayer(config, scaling), _sublayer(config, scaling), _sublayer(config, scaling)),
     )
 
 
 def _attention(config: ModelConfig) -> MultiHeadAttention:
     return MultiHeadAttention(
-        config.d_model, config.num_heads, d_k=config.key_size, d_v=config.value_size, bias=config.attention_bias
+        config.d_model,
+        config.num_heads,
+        d_k=config.key_size,
+        d_v=config.value_size,
+        bias=config.attention_bias,
+        num_kv_heads=config.kv_heads,
+        dropout=config.attention_dropout,
     )
 
 
-def _sublayer(config: ModelConfig) -> PostNorm:
-    return PostNorm(layer_norm(config.d_model), Dropout(config.dropout))
+def _feed_forward(config: ModelConfig) -> FeedForward | GatedFeedForward:
+    return FEED_FORWARDS[config.activation](config.d_model, config.d_ff, dropout=config.activation_dropout)
+
+
+def _sublayer(config: ModelConfig, scaling: Scaling) -> Sublayer:
+    norm, dropout = _norm(config), Dropout(config.dropout)
+    if config.residual_scaling == "deepnorm":
+        return DeepNorm(norm, dropout, alpha=scaling.alpha)
+    return SUBLAYERS[config.norm_placement](norm, dropout)
+
+
+def _final_norm(config: ModelConfig) -> nn.Module:
+    """A norm at the end of a stack whose layers do not end in one."""
+    return nn.Identity() if SUBLAYERS[config.norm_placement].ends_in_norm else _norm(config)
+
+
+def _norm(config: ModelConfig) -> nn.Module:
+    return NORMS[config.norm](config.d_model, config.norm_epsilon)

@@ -9,36 +9,43 @@ from typing import cast
 from torch import Tensor, nn
 
 from headway.nn.attention import MultiHeadAttention
-from headway.nn.feed_forward import FeedForward
-from headway.nn.residual import PostNorm
+from headway.nn.feed_forward import FeedForward, GatedFeedForward
+from headway.nn.position import Position, Span
+from headway.nn.residual import Sublayer
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network, each within its residual connection."""
 
     def __init__(
-        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, *, sublayers: tuple[PostNorm, PostNorm]
+        self,
+        self_attention: MultiHeadAttention,
+        feed_forward: FeedForward | GatedFeedForward,
+        *,
+        sublayers: tuple[Sublayer, Sublayer],
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
         self.feed_forward = feed_forward
         self.attention_sublayer, self.feed_forward_sublayer = sublayers
 
-    def forward(self, x_BSD: Tensor, mask_B11S: Tensor | None) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask: Tensor | None, *, span: Span) -> Tensor:
         """One layer: (B, S, D)."""
-        x_BSD = self.attention_sublayer(x_BSD, lambda x: self.self_attention(x, x, mask=mask_B11S))
+        x_BSD = self.attention_sublayer(x_BSD, lambda x: self.self_attention(x, x, mask=mask, span=span))
         return self.feed_forward_sublayer(x_BSD, self.feed_forward)
 
 
 class Encoder(nn.Module):
-    """A stack of layers."""
+    """A stack of layers, and a norm where the layers do not end in one."""
 
-    def __init__(self, layers: Iterable[EncoderLayer]) -> None:
+    def __init__(self, layers: Iterable[EncoderLayer], *, norm: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
+        self.norm = norm
 
-    def forward(self, x_BSD: Tensor, mask_B11S: Tensor | None) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask: Tensor | None, *, position: Position) -> Tensor:
         """The memory that the decoder reads: (B, S, D)."""
+        span = position.span(x_BSD.shape[1], x_BSD.shape[1], 0)
         for layer in self.layers:
-            x_BSD = cast("EncoderLayer", layer)(x_BSD, mask_B11S)
-        return x_BSD
+            x_BSD = cast("EncoderLayer", layer)(x_BSD, mask, span=span)
+        return self.norm(x_BSD)

@@ -3,6 +3,12 @@
 Embeddings: normal, standard deviation d_model^-0.5, the padding row zero. Matrices: Glorot uniform, where projections
 of the same vectors count as one matrix (self-attention's query, key and value; cross-attention's key and value).
 Biases 0, norm gains 1.
+
+Parts that came later: a gated feed-forward network has Glorot's limits for each of its three matrices; T5's table is
+normal with deviation d_model^-0.5, as in its code; the bias of the logits is 0. With fewer heads of keys and values the
+matrices that count as one are narrower, so their limits are wider. DeepNorm multiplies the limits of feed-forward,
+value and output matrices by its beta (Wang et al. 2022, Figure 2, with Glorot's normal law there). Pre-norm is drawn
+as post-norm is.
 """
 
 import math
@@ -16,56 +22,61 @@ from headway.model.encoder import EncoderLayer
 from headway.model.transformer import Transformer
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.embedding import OutputProjection, TokenEmbedding
-from headway.nn.feed_forward import FeedForward
-from headway.nn.position import Learned
+from headway.nn.feed_forward import FeedForward, GatedFeedForward
+from headway.nn.position import Learned, RelativeBuckets
 
 
-def initialise(model: Transformer, seed: int) -> None:
-    """Draw every weight of the model from ``seed`` alone."""
+def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, decoder_gain: float = 1.0) -> None:
+    """Draw every weight of the model from ``seed`` alone; the gains are DeepNorm's beta of each stack."""
     generator = torch.Generator().manual_seed(seed)
+    d_model = model.output.weight.shape[1]
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, EncoderLayer):
-                _self_attention(module.self_attention, generator)
-                _feed_forward(module.feed_forward, generator)
+                _self_attention(module.self_attention, generator, encoder_gain)
+                _feed_forward(module.feed_forward, generator, encoder_gain)
             elif isinstance(module, DecoderLayer):
-                _self_attention(module.self_attention, generator)
-                _cross_attention(module.cross_attention, generator)
-                _feed_forward(module.feed_forward, generator)
+                _self_attention(module.self_attention, generator, decoder_gain)
+                _cross_attention(module.cross_attention, generator, decoder_gain)
+                _feed_forward(module.feed_forward, generator, decoder_gain)
             elif isinstance(module, TokenEmbedding | OutputProjection):
-                _rows(module.weight, generator)
+                _rows(module.weight, generator, d_model)
                 module.weight[0] = 0.0
-            elif isinstance(module, Learned):
-                _rows(module.weight, generator)
+            elif isinstance(module, Learned | RelativeBuckets):
+                _rows(module.weight, generator, d_model)
+        if model.output.bias is not None:
+            model.output.bias.zero_()
 
 
-def _rows(weight_VD: Tensor, generator: torch.Generator) -> None:
-    weight_VD.normal_(0.0, weight_VD.shape[1] ** -0.5, generator=generator)
+def _rows(weight: Tensor, generator: torch.Generator, d_model: int) -> None:
+    weight.normal_(0.0, d_model**-0.5, generator=generator)
 
 
-def _self_attention(attention: MultiHeadAttention, generator: torch.Generator) -> None:
-    _glorot((attention.query, attention.key, attention.value), generator)
-    _glorot((attention.output,), generator)
+def _self_attention(attention: MultiHeadAttention, generator: torch.Generator, gain: float) -> None:
+    together = (attention.query, attention.key, attention.value)
+    _glorot(together, generator, (1.0, 1.0, gain))
+    _glorot((attention.output,), generator, (gain,))
 
 
-def _cross_attention(attention: MultiHeadAttention, generator: torch.Generator) -> None:
-    _glorot((attention.query,), generator)
-    _glorot((attention.key, attention.value), generator)
-    _glorot((attention.output,), generator)
+def _cross_attention(attention: MultiHeadAttention, generator: torch.Generator, gain: float) -> None:
+    _glorot((attention.query,), generator, (1.0,))
+    _glorot((attention.key, attention.value), generator, (1.0, gain))
+    _glorot((attention.output,), generator, (gain,))
 
 
-def _feed_forward(feed_forward: FeedForward, generator: torch.Generator) -> None:
-    _glorot((feed_forward.inner,), generator)
-    _glorot((feed_forward.outer,), generator)
+def _feed_forward(feed_forward: FeedForward | GatedFeedForward, generator: torch.Generator, gain: float) -> None:
+    for layer in feed_forward.children():
+        if isinstance(layer, nn.Linear):
+            _glorot((layer,), generator, (gain,))
 
 
-def _glorot(layers: Sequence[nn.Linear], generator: torch.Generator) -> None:
-    """Uniform within +-sqrt(6 / (fan in + fan out)), the layers taken as one matrix (Glorot and Bengio 2010)."""
+def _glorot(layers: Sequence[nn.Linear], generator: torch.Generator, gains: Sequence[float]) -> None:
+    """Uniform within +-gain x sqrt(6 / (fan in + fan out)), the layers taken as one matrix (Glorot and Bengio 2010)."""
     fan_out = sum(layer.out_features for layer in layers)
     limit = math.sqrt(6.0 / (layers[0].in_features + fan_out))
-    for layer in layers:
+    for layer, gain in zip(layers, gains, strict=True):
         for parameter in layer.parameters():
             if parameter.dim() == 2:
-                parameter.uniform_(-limit, limit, generator=generator)
+                parameter.uniform_(-gain * limit, gain * limit, generator=generator)
             else:
                 parameter.zero_()

@@ -23,7 +23,7 @@ class DecoderState:
     sentence_R: Tensor
     memory: tuple[KeyValue, ...]  # one a layer: the source's keys and values, a row each
     cross_mask_R11S: Tensor | None
-    past: tuple[KeyValue, ...]  # one a layer; empty before the first token
+    past: tuple[KeyValue, ...]  # one a layer; empty before the first token; with a window no more than can be seen
     position: int
 
 
@@ -45,18 +45,17 @@ class TransformerPredictor:
     @torch.inference_mode()
     def predict(self, token_R: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log-probabilities (R, V) of the token after ``token_R``, in float32."""
-        x_R1D = self.model.target_stem(token_R[:, None], state.position)
-        past: list[KeyValue] = []
-        for index, layer in enumerate(self.model.decoder.each_layer()):
-            x_R1D, layer_past = layer.step(
-                x_R1D,
-                state.past[index] if state.past else None,
-                memory=state.memory[index],
-                cross_mask=state.cross_mask_R11S,
-            )
-            past.append(layer_past)
+        stem, window = self.model.target_stem, self.model.window
+        num_past = state.position if window is None else min(state.position, window)
+        x_R1D, past = self.model.decoder.step(
+            stem(token_R[:, None], state.position),
+            state.past,
+            memory=state.memory,
+            cross_mask=state.cross_mask_R11S,
+            span=stem.position.span(1, num_past + 1, state.position),
+        )
         log_probs_RV = self.model.output(x_R1D[:, 0]).float().log_softmax(dim=-1)
-        return log_probs_RV, replace(state, past=tuple(past), position=state.position + 1)
+        return log_probs_RV, replace(state, past=past, position=state.position + 1)
 
     @torch.inference_mode()
     def select(self, state: DecoderState, rows_R: Tensor) -> DecoderState:

@@ -9,7 +9,7 @@ from headway.model.decoder import Decoder
 from headway.model.encoder import Encoder
 from headway.nn.attention import allowed
 from headway.nn.embedding import OutputProjection, TokenEmbedding
-from headway.nn.masks import causal_mask, key_mask
+from headway.nn.masks import causal_mask, key_mask, windowed
 from headway.nn.position import Position
 
 
@@ -28,10 +28,20 @@ class Stem(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Source and target tokens in, logits of the next target token out."""
+    """Source and target tokens in, logits of the next target token out.
+
+    ``window``: how far self-attention sees, in positions to a side; None is without end, as in the paper.
+    """
 
     def __init__(
-        self, source_stem: Stem, target_stem: Stem, *, encoder: Encoder, decoder: Decoder, output: OutputProjection
+        self,
+        source_stem: Stem,
+        target_stem: Stem,
+        *,
+        encoder: Encoder,
+        decoder: Decoder,
+        output: OutputProjection,
+        window: int | None = None,
     ) -> None:
         super().__init__()
         self.source_stem = source_stem
@@ -39,6 +49,7 @@ class Transformer(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.output = output
+        self.window = window
 
     def forward(self, source_BS: Tensor, source_mask_BS: Tensor, target_in_BT: Tensor) -> Tensor:
         """Logits (B, T, V): position t predicts the token after target_in[t]."""
@@ -51,9 +62,16 @@ class Transformer(nn.Module):
         """
         mask_B11S = allowed(key_mask(source_mask_BS))
         memory_BSD = self.encode(source_BS, mask_B11S)
-        mask_TT = causal_mask(target_in_BT.shape[1], device=target_in_BT.device)
-        return self.decoder(self.target_stem(target_in_BT), memory_BSD, self_mask=mask_TT, cross_mask=mask_B11S)
+        mask_TT = causal_mask(target_in_BT.shape[1], window=self.window, device=target_in_BT.device)
+        return self.decoder(
+            self.target_stem(target_in_BT),
+            memory_BSD,
+            self_mask=mask_TT,
+            cross_mask=mask_B11S,
+            position=self.target_stem.position,
+        )
 
     def encode(self, source_BS: Tensor, mask_B11S: Tensor | None) -> Tensor:
         """The encoder's memory (B, S, D)."""
-        return self.encoder(self.source_stem(source_BS), mask_B11S)
+        mask = windowed(mask_B11S, source_BS.shape[1], window=self.window, device=source_BS.device)
+        return self.encoder(self.source_stem(source_BS), mask, position=self.source_stem.position)

@@ -20,9 +20,14 @@ class Dropout(nn.Module):
         self.probability = probability
         self.num_dropped_levels = min(round(probability * LEVELS), LEVELS - 1)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether anything may be dropped now."""
+        return self.training and self.probability > 0.0
+
     def forward(self, x: Tensor) -> Tensor:
         """X with values dropped, or x itself outside training."""
-        if not self.training or self.probability == 0.0:
+        if not self.is_active:
             return x
         if x.device.type != "cpu":
             return functional.dropout(x, self.probability)

@@ -14,6 +14,7 @@ from headway.model.predictor import TransformerPredictor
 from headway.nn.position import POSITIONS
 from headway.search.run import search
 from headway.search.score import score_pairs
+from headway.search.settings import SearchSettings
 
 SHARING = ("all", "target", "none")
 
@@ -24,7 +25,7 @@ def build(*, seed=1, **settings):
         "d_model": 14,
         "d_ff": 22,
         "num_heads": 2,
-        "d_k": 5,
+        "d_k": 6,
         "d_v": 3,
         "num_encoder_layers": 1,
         "num_decoder_layers": 3,
@@ -118,7 +119,9 @@ def test_the_printed_score_is_that_of_forced_decoding_and_of_the_full_pass(beam_
     model = build()
     predictor = TransformerPredictor(model)
     source, _ = example()
-    found = [h[0] for h in search(predictor, source, source != 0, beam_size=beam_size, max_output_length_B=[9, 7, 5])]
+    settings = SearchSettings(beam_size)
+    found = search(predictor, source, source != 0, settings=settings, max_output_length_B=[9, 7, 5])
+    found = [hypotheses[0] for hypotheses in found]
     forced = score_pairs(predictor, source, source != 0, [hypothesis.token_ids for hypothesis in found])
     for row, (hypothesis, token_log_probs) in enumerate(zip(found, forced, strict=True)):
         assert hypothesis.log_prob == pytest.approx(sum(token_log_probs), abs=1e-5)

@@ -11,13 +11,14 @@ from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, forced_pass, recorded
 from headway.nn.position import POSITIONS
 from headway.search.run import search
+from headway.search.settings import SearchSettings
 
 SMALL = ModelConfig(
     vocab_size=31,
     d_model=14,
     d_ff=22,
     num_heads=2,
-    d_k=5,
+    d_k=6,
     d_v=3,
     num_encoder_layers=2,
     num_decoder_layers=3,
@@ -83,7 +84,7 @@ def test_the_translation_of_a_sentence_does_not_depend_on_what_else_is_in_the_ba
 
     def translate(sources):
         limits = [12] * len(sources)
-        found = search(predictor, *batch(sources), beam_size=beam_size, max_output_length_B=limits)
+        found = search(predictor, *batch(sources), settings=SearchSettings(beam_size), max_output_length_B=limits)
         return [hypotheses[0] for hypotheses in found]
 
     alone = [translate([ids])[0] for ids in sentences]
@@ -171,8 +172,8 @@ def test_a_source_of_padding_only_gives_finite_outputs_and_gradients(with_weight
 def test_an_empty_source_can_be_decoded():
     predictor = TransformerPredictor(build())
     source = torch.tensor([[0, 0, 0], [7, 9, 3]])
-    found = search(predictor, source, source != 0, beam_size=3, max_output_length_B=[5, 5])
-    alone = search(predictor, source[1:], source[1:] != 0, beam_size=3, max_output_length_B=[5])
+    found = search(predictor, source, source != 0, settings=SearchSettings(3), max_output_length_B=[5, 5])
+    alone = search(predictor, source[1:], source[1:] != 0, settings=SearchSettings(3), max_output_length_B=[5])
     assert found[1][0].token_ids == alone[0][0].token_ids
     assert found[0][0].token_ids[-1] == 3
 

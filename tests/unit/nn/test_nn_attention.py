@@ -255,8 +255,8 @@ def test_ten_words_of_512_pass_through_eight_heads_of_64():
     layer.recorder = kept.append
     x_BTD = torch.zeros(1, 10, 512)
     memory = layer.keys_values(x_BTD)
-    assert memory.key_BHSK.shape == memory.value_BHSV.shape == (1, 8, 10, 64)
-    assert attention(memory.key_BHSK, memory.key_BHSK, memory.value_BHSV, None)[0].shape == (1, 8, 10, 64)
+    assert memory.key_BGSK.shape == memory.value_BGSV.shape == (1, 8, 10, 64)
+    assert attention(memory.key_BGSK, memory.key_BGSK, memory.value_BGSV, None)[0].shape == (1, 8, 10, 64)
     assert layer(x_BTD, x_BTD).shape == (1, 10, 512)
     assert kept[0].shape == (1, 8, 10, 10)
     assert layer.output.weight.shape == (512, 512)

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from headway.errors import ModelError
-from headway.nn.position import POSITIONS, Learned, NoPosition, Sinusoidal, sinusoids
+from headway.nn.position import POSITIONS, Learned, NoPosition, Sinusoidal, Stack, sinusoids
 
 
-def filled(scheme, d_model=6, max_positions=11):
-    position = POSITIONS[scheme](d_model, max_positions)
+def filled(scheme, *, d_model=6, max_positions=11, num_heads=3, d_k=14, causal=True):
+    position = POSITIONS[scheme](Stack(d_model, num_heads, d_k, max_positions, causal))
     for parameter in position.parameters():
         torch.nn.init.normal_(parameter)
     return position
@@ -83,7 +83,7 @@ def test_every_position_is_marked_differently(scheme):
 
 def test_no_positions_leaves_the_vectors_alone():
     x_BTD = torch.randn(2, 3, 6)
-    assert NoPosition(6, 1).embed(x_BTD, 7) is x_BTD
+    assert NoPosition().embed(x_BTD, 7) is x_BTD
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, 12), (11, 1), (5, 7)])

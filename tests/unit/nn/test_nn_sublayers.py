@@ -87,10 +87,10 @@ def test_kept_keys_grow_at_the_end_and_follow_their_rows():
     old = KeyValue(torch.randn(3, 2, 5, 7), torch.randn(3, 2, 5, 11))
     new = KeyValue(torch.randn(3, 2, 1, 7), torch.randn(3, 2, 1, 11))
     both = old.append(new)
-    assert torch.equal(both.key_BHSK[:, :, :5], old.key_BHSK)
-    assert torch.equal(both.value_BHSV[:, :, 5:], new.value_BHSV)
-    assert old.key_BHSK.shape[2] == 5  # a value: the old one is as it was
+    assert torch.equal(both.key_BGSK[:, :, :5], old.key_BGSK)
+    assert torch.equal(both.value_BGSV[:, :, 5:], new.value_BGSV)
+    assert old.key_BGSK.shape[2] == 5  # a value: the old one is as it was
     rows = torch.tensor([2, 0, 0, 1])
     chosen = both.select(rows)
-    assert torch.equal(chosen.key_BHSK, both.key_BHSK[rows])
-    assert torch.equal(chosen.value_BHSV, both.value_BHSV[rows])
+    assert torch.equal(chosen.key_BGSK, both.key_BGSK[rows])
+    assert torch.equal(chosen.value_BGSV, both.value_BGSV[rows])
