@@ -125,6 +125,11 @@ class Tokenizer:
             ) from None
 
     @property
+    def parts_at_spaces(self) -> bool:
+        """Whether a text with single spaces between its words has the ids of its words, one after the other."""
+        return self._leading_space and not self.imported
+
+    @property
     def pieces(self) -> Sequence[bytes]:
         """The bytes that each token adds to a text, by id; joined, they are the text after its leading space."""
         return self._pieces
