@@ -18,6 +18,7 @@ from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor
 from headway.nn.position import sinusoids
 from headway.search.run import search
+from headway.search.settings import SearchSettings
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam
 from headway.train.step import train_step
@@ -201,9 +202,7 @@ def our_beams(model, source, beam_size):
         TransformerPredictor(model),
         source,
         source != 0,
-        beam_size=beam_size,
-        length_penalty=0.0,
-        n_best=beam_size,
+        settings=SearchSettings(beam_size, length_penalty=0.0, n_best=beam_size),
         max_output_length_B=[LONGEST_OUTPUT] * len(source),
     )
     return [[(hypothesis.token_ids, hypothesis.score) for hypothesis in hypotheses] for hypotheses in found]

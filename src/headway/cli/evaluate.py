@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.reports import columns
+from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.language import check_language
 from headway.errors import MetricError
+from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
     from headway.metrics.translation import MetricScore, PairedComparison
@@ -29,8 +31,7 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--target-language", help="Decides BLEU's tokenizer.  [default: the model's]")
 @click.option("--tokenize", default="auto", show_default=True, help="BLEU's tokenizer: auto, none, 13a, intl, zh ...")
 @click.option("--lowercase", is_flag=True, help="BLEU and chrF without regard to case.")
-@click.option("--beam-size", type=click.IntRange(min=1), help="[default: the model's]")
-@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="[default: the model's]")
+@search_options
 @click.option("--device", help="auto, cpu, cuda or mps.  [default: auto]")
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
@@ -45,8 +46,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     target_language: str | None,
     tokenize: str,
     lowercase: bool,
-    beam_size: int | None,
-    length_penalty: float | None,
+    decoding: Decoding,
     device: str | None,
     batch_tokens: int | None,
     output: Path | None,
@@ -59,8 +59,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     """
     only_model = {
         "--source": source,
-        "--beam-size": beam_size,
-        "--length-penalty": length_penalty,
+        **dict.fromkeys(given_search_options(), True),
         "--device": device,
         "--batch-tokens": batch_tokens,
         "--output": output,
@@ -89,8 +88,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
                 target_language=target_language,
                 tokenize=tokenize,
                 lowercase=lowercase,
-                beam_size=beam_size,
-                length_penalty=length_penalty,
+                decoding=decoding,
                 batch_tokens=batch_tokens,
             )
             if writer is not None:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.reports import count
+from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
 from headway.errors import CorpusError
+from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
     from headway.translate.translation import PairScore, Translation
@@ -24,11 +26,9 @@ _NAMED = 10  # line numbers that a warning names
 
 @dataclass(frozen=True)
 class _Settings:
-    """How to search, as the options say."""
+    """How to translate, as the options say."""
 
-    beam_size: int | None
-    length_penalty: float | None
-    n_best: int
+    decoding: Decoding
     alignment: bool
     prefix: str
     batch_tokens: int | None
@@ -78,8 +78,7 @@ class _Notes:
     default="lines",
     help="lines: translations only. tsv: source, translation, score. jsonl: everything.",
 )
-@click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]")
-@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral, larger is longer. [the model's]")
+@search_options
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Translations of each line (jsonl only).")
 @click.option("--alignment", is_flag=True, help="Pairs of source and target tokens (tsv and jsonl).")
 @click.option("--prefix", default="", help="Every translation begins with this text.")
@@ -94,8 +93,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     sentences: tuple[str, ...],
     output: str,
     output_format: str,
-    beam_size: int | None,
-    length_penalty: float | None,
+    decoding: Decoding,
     n_best: int,
     alignment: bool,
     prefix: str,
@@ -111,7 +109,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     Example: headway translate -m runs/demo -s "3 May 2024"
     """
     settings = _Settings(
-        beam_size, length_penalty, n_best, alignment=alignment, prefix=prefix, batch_tokens=batch_tokens
+        replace(decoding, n_best=n_best), alignment=alignment, prefix=prefix, batch_tokens=batch_tokens
     )
     _check_inputs(file, sentences, targets)
     _check(settings, output_format, scores=targets is not None)
@@ -150,18 +148,16 @@ def _check_inputs(file: str, sentences: tuple[str, ...], targets: str | None) ->
 
 def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
     """Refuse combinations in which an option would be ignored."""
-    if settings.n_best != 1 and output_format != "jsonl":
+    if settings.decoding.n_best != 1 and output_format != "jsonl":
         raise click.UsageError("--n-best above 1 needs --format jsonl: with the others, n lines in are n lines out.")
     if settings.alignment and output_format == "lines":
         raise click.UsageError("--alignment needs --format tsv or jsonl.")
     searching = {
-        "--beam-size": settings.beam_size is not None,
-        "--length-penalty": settings.length_penalty is not None,
-        "--n-best": settings.n_best != 1,
+        "--n-best": settings.decoding.n_best != 1,
         "--alignment": settings.alignment,
         "--prefix": bool(settings.prefix),
     }
-    unused = [name for name, is_given in searching.items() if is_given]
+    unused = given_search_options() + [name for name, is_given in searching.items() if is_given]
     if scores and unused:
         raise click.UsageError(f"--score searches nothing; leave out {', '.join(unused)}.")
 
@@ -176,9 +172,7 @@ def _translate(
     translations = translate_lines(
         translator,
         sources,
-        beam_size=settings.beam_size,
-        length_penalty=settings.length_penalty,
-        n_best=settings.n_best,
+        decoding=settings.decoding,
         batch_tokens=settings.batch_tokens,
         target_prefix=settings.prefix,
         with_alignment=settings.alignment,

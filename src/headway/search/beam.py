@@ -17,30 +17,15 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from headway.search.candidates import Candidates, Chooser, Live, MostProbable
 from headway.search.constraint import Constraint
 from headway.search.hypothesis import Hypothesis
 from headway.search.length import length_penalty
 from headway.search.predictor import Predictor
+from headway.search.settings import SearchSettings
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 State = TypeVar("State")
-
-
-@dataclass(frozen=True, slots=True)
-class BeamSettings:
-    """``n_best`` is how many finished hypotheses are kept and returned; at most ``beam_size``."""
-
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    n_best: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """Hypotheses under way, best first. A log-probability (float32) of -inf marks a place without a hypothesis."""
-
-    token_ids_BNT: Tensor
-    log_prob_BN: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +37,29 @@ class _Finished:
     score_BM: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """Extensions, best first: the hypothesis each extends, its new token, and the log-probability with it."""
-
-    parent_BC: Tensor
-    token_BC: Tensor
-    log_prob_BC: Tensor
-
-
 def beam_search(
     predictor: Predictor[State],
     source_BS: Tensor,
     source_mask_BS: Tensor,
     *,
     constraint: Constraint,
-    settings: BeamSettings,
+    settings: SearchSettings,
+    chooser: Chooser | None = None,
 ) -> list[list[Hypothesis]]:
-    """The ``n_best`` hypotheses of each source, best first; fewer where fewer exist."""
+    """The ``n_best`` hypotheses of each source, best first; fewer where fewer exist.
+
+    ``chooser`` decides which extensions are looked at; absent, the most probable.
+    """
     state = predictor.start(source_BS, source_mask_BS)
+    chooser = chooser or MostProbable()
     live, finished = _open(constraint)
-    results: list[list[Hypothesis]] = [[] for _ in range(source_BS.shape[0])]
+    results: list[list[Hypothesis]] = [[] for _ in range(constraint.limit_B.numel())]
     sentences = list(range(len(results)))
     step = 0
     while sentences:
         log_probs, state = predictor.predict(_newest_tokens(live), state)
-        candidates = _extend(live, log_probs, constraint, step=step, size=2 * settings.beam_size)
+        log_probs = log_probs.view(*live.log_prob_BN.shape, -1)
+        candidates = chooser.extend(live, log_probs, constraint=constraint, step=step, size=2 * settings.beam_size)
         ended, going_on = _split_finished(candidates, settings.beam_size)
         finished = _keep_best(finished, _finish(live, ended, step, settings.length_penalty), settings.n_best)
         stop = _may_stop(finished, going_on, constraint, settings)
@@ -86,6 +68,7 @@ def beam_search(
         sentences = [sentences[place] for place in kept.tolist()]
         if sentences:
             state = predictor.select(state, _parent_rows(going_on, kept, live.log_prob_BN.shape[1]))
+            chooser = chooser.follow(ended, going_on, kept)
             live = _select_live(live, going_on, kept)
             finished = _select_finished(finished, kept)
             constraint = constraint.select(kept)
@@ -93,16 +76,16 @@ def beam_search(
     return results
 
 
-def _open(constraint: Constraint) -> tuple[_Live, _Finished]:
+def _open(constraint: Constraint) -> tuple[Live, _Finished]:
     """One hypothesis of no token for every sentence, and none finished."""
     limit_B = constraint.limit_B
     log_prob_BN = torch.zeros_like(limit_B, dtype=torch.float32)[:, None]
     token_ids_BNT = limit_B.new_zeros(limit_B.numel(), 1, 0)
     nothing = log_prob_BN[:, :0]
-    return _Live(token_ids_BNT, log_prob_BN), _Finished(token_ids_BNT[:, :0], nothing, nothing)
+    return Live(token_ids_BNT, log_prob_BN), _Finished(token_ids_BNT[:, :0], nothing, nothing)
 
 
-def _newest_tokens(live: _Live) -> Tensor:
+def _newest_tokens(live: Live) -> Tensor:
     """The last token of every hypothesis, as rows; BOS at the first step."""
     token_ids_BNT = live.token_ids_BNT
     if token_ids_BNT.shape[2] == 0:
@@ -110,65 +93,39 @@ def _newest_tokens(live: _Live) -> Tensor:
     return token_ids_BNT[:, :, -1].flatten()
 
 
-def _extend(live: _Live, log_probs_RV: Tensor, constraint: Constraint, *, step: int, size: int) -> _Candidates:
-    """The ``size`` best extensions of each sentence by one token (all of them where there are fewer)."""
-    num_sentences, num_live = live.log_prob_BN.shape
-    vocab_size = log_probs_RV.shape[1]
-    scores_BNV = live.log_prob_BN[:, :, None] + log_probs_RV.view(num_sentences, num_live, vocab_size)
-    constraint.forbid(scores_BNV, step)
-    log_prob_BC, place_BC = _best(scores_BNV.flatten(1), size)
-    return _Candidates(place_BC // vocab_size, place_BC % vocab_size, log_prob_BC)
-
-
-def _best(scores: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The ``size`` highest of each row and their places, highest first, among equals the lowest place.
-
-    torch.topk promises nothing about equals. Those it chose are put in order; where it had to choose among equals (more
-    values reach the lowest chosen one than fit), the row is sorted instead. Values of -inf need no order.
-    """
-    size = min(size, scores.shape[1])
-    place = scores.topk(size, dim=1).indices.sort(dim=1).values
-    value, order = scores.gather(1, place).sort(dim=1, descending=True, stable=True)
-    place = place.gather(1, order)
-    lowest = value[:, -1:]
-    tied = (((scores >= lowest).sum(dim=1) > size) & (lowest[:, 0] > -torch.inf)).nonzero().squeeze(1)
-    if tied.numel():
-        ordered = scores[tied].sort(dim=1, descending=True, stable=True)
-        value[tied] = ordered.values[:, :size]
-        place[tied] = ordered.indices[:, :size]
-    return value, place
-
-
-def _split_finished(candidates: _Candidates, beam_size: int) -> tuple[_Candidates, _Candidates]:
+def _split_finished(candidates: Candidates, beam_size: int) -> tuple[Candidates, Candidates]:
     """Candidates that end among the best ``beam_size``, and the best ``beam_size`` that go on.
 
     Both keep a place for those that do not belong, with log-probability -inf (and UNK for the token, so that a
     Predictor never sees EOS).
     """
     ends_BC = candidates.token_BC == EOS_ID
-    ended = _Candidates(
+    ended = Candidates(
         candidates.parent_BC[:, :beam_size],
         candidates.token_BC[:, :beam_size],
         candidates.log_prob_BC.masked_fill(~ends_BC, -torch.inf)[:, :beam_size],
+        candidates.rank_BC[:, :beam_size],
     )
-    log_prob_BC, order_BC = candidates.log_prob_BC.masked_fill(ends_BC, -torch.inf).sort(
-        dim=1, descending=True, stable=True
-    )
+    rank_BC, order_BC = candidates.rank_BC.masked_fill(ends_BC, -torch.inf).sort(dim=1, descending=True, stable=True)
+    log_prob_BC = candidates.log_prob_BC.masked_fill(ends_BC, -torch.inf).gather(1, order_BC)
     token_BC = candidates.token_BC.gather(1, order_BC).masked_fill(log_prob_BC == -torch.inf, UNK_ID)
-    going_on = _Candidates(
-        candidates.parent_BC.gather(1, order_BC)[:, :beam_size], token_BC[:, :beam_size], log_prob_BC[:, :beam_size]
+    going_on = Candidates(
+        candidates.parent_BC.gather(1, order_BC)[:, :beam_size],
+        token_BC[:, :beam_size],
+        log_prob_BC[:, :beam_size],
+        rank_BC[:, :beam_size],
     )
     return ended, going_on
 
 
-def _grow(live: _Live, candidates: _Candidates) -> Tensor:
+def _grow(live: Live, candidates: Candidates) -> Tensor:
     """The token ids of each candidate: its parent's and the new one."""
     num_tokens = live.token_ids_BNT.shape[2]
     parent_ids = live.token_ids_BNT.gather(1, candidates.parent_BC[:, :, None].expand(-1, -1, num_tokens))
     return torch.cat([parent_ids, candidates.token_BC[:, :, None]], dim=2)
 
 
-def _finish(live: _Live, ended: _Candidates, step: int, alpha: float) -> _Finished:
+def _finish(live: Live, ended: Candidates, step: int, alpha: float) -> _Finished:
     """The hypotheses that ended at this step, with their scores."""
     log_prob_BM = ended.log_prob_BC
     return _Finished(_grow(live, ended), log_prob_BM, log_prob_BM / length_penalty(step + 1, alpha))
@@ -189,14 +146,14 @@ def _keep_best(finished: _Finished, new: _Finished, n_best: int) -> _Finished:
     )
 
 
-def _may_stop(finished: _Finished, going_on: _Candidates, constraint: Constraint, settings: BeamSettings) -> Tensor:
+def _may_stop(finished: _Finished, going_on: Candidates, constraint: Constraint, settings: SearchSettings) -> Tensor:
     """True for the sentences whose kept finished scores no hypothesis under way can exceed.
 
     The bound: a log-probability never rises, and the largest penalty is that of the limit. Without ``n_best`` finished
     hypotheses the worst score is -inf, so only a sentence with nothing under way stops.
     """
     limit_B = constraint.limit_B
-    best_log_prob_B = going_on.log_prob_BC[:, 0]
+    best_log_prob_B = going_on.log_prob_BC.amax(dim=1)
     reachable_B = best_log_prob_B / _penalty(limit_B, settings.length_penalty)
     is_full = finished.score_BM.shape[1] >= settings.n_best
     worst_B = finished.score_BM[:, -1] if is_full else torch.full_like(reachable_B, -torch.inf)
@@ -233,14 +190,14 @@ def _collect(
                 )
 
 
-def _parent_rows(going_on: _Candidates, kept: Tensor, num_live: int) -> Tensor:
+def _parent_rows(going_on: Candidates, kept: Tensor, num_live: int) -> Tensor:
     """The predictor row that each hypothesis of the kept sentences extends."""
     return (kept[:, None] * num_live + going_on.parent_BC[kept]).flatten()
 
 
-def _select_live(live: _Live, going_on: _Candidates, kept: Tensor) -> _Live:
+def _select_live(live: Live, going_on: Candidates, kept: Tensor) -> Live:
     """The hypotheses that go on, one token longer, of the kept sentences."""
-    return _Live(_grow(live, going_on)[kept], going_on.log_prob_BC[kept])
+    return Live(_grow(live, going_on)[kept], going_on.log_prob_BC[kept])
 
 
 def _select_finished(finished: _Finished, kept: Tensor) -> _Finished:

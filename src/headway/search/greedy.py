@@ -3,9 +3,12 @@
 It equals a beam of one at length penalty 0. (With a penalty above 0 a beam of one would go on past the first EOS for a
 better score; greedy search never does.)
 
-Shapes: B sentences, S source positions, R sentences under way, V vocabulary.
+Drawing at random takes the same walk with another choice of the token (``search/sample.py``).
+
+Shapes: B sentences, S source positions, R outputs under way, V vocabulary, T tokens so far.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,16 +22,21 @@ from headway.search.predictor import Predictor
 from headway.text.tokenizer import BOS_ID, EOS_ID
 
 State = TypeVar("State")
+Pick = Callable[[Tensor, int, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The sentences under way: which they are, their newest token, and the log-probability so far (float32)."""
+    """The outputs under way: which they are, their newest token, and the log-probability so far (float32).
+
+    ``token_ids_RT`` are all their tokens, kept only where the constraint looks back.
+    """
 
     sentence_R: Tensor
     token_R: Tensor
     log_prob_R: Tensor
     constraint: Constraint
+    token_ids_RT: Tensor | None
 
 
 def greedy_search(
@@ -38,14 +46,19 @@ def greedy_search(
     *,
     constraint: Constraint,
     alpha: float,
+    pick: Pick | None = None,
 ) -> list[Hypothesis]:
-    """One hypothesis for each source. ``alpha`` is the length penalty, which only enters the score."""
+    """One hypothesis for each row of the constraint. ``alpha`` is the length penalty, which only enters the score.
+
+    ``pick`` chooses the token of each row, given which outputs they are, the step, and the log-probabilities with -inf
+    for what may not be chosen; absent, the most probable.
+    """
     state = predictor.start(source_BS, source_mask_BS)
     rows = _open(constraint)
     chosen: list[_Rows] = []
     for step in range(int(constraint.limit_B.max())):
         log_probs, state = predictor.predict(rows.token_R, state)
-        rows = _extend(rows, log_probs, step)
+        rows = _extend(rows, log_probs, step, pick)
         chosen.append(rows)
         alive = (rows.token_R != EOS_ID).nonzero().squeeze(1)
         if not alive.numel():
@@ -57,31 +70,44 @@ def greedy_search(
 
 
 def _open(constraint: Constraint) -> _Rows:
-    """Every sentence at BOS."""
+    """Every output at BOS."""
     limit_R = constraint.limit_B
     return _Rows(
         sentence_R=torch.arange(limit_R.numel(), device=limit_R.device),
         token_R=torch.full_like(limit_R, BOS_ID),
         log_prob_R=torch.zeros_like(limit_R, dtype=torch.float32),
         constraint=constraint,
+        token_ids_RT=limit_R.new_zeros(limit_R.numel(), 0) if constraint.no_repeat_ngram else None,
     )
 
 
-def _extend(rows: _Rows, log_probs_RV: Tensor, step: int) -> _Rows:
-    """Every sentence one token longer; among equals the lowest token id (torch.max gives the first)."""
+def _extend(rows: _Rows, log_probs_RV: Tensor, step: int, pick: Pick | None) -> _Rows:
+    """Every output one token longer; of the most probable the lowest token id (torch.max gives the first)."""
     scores_RV = rows.log_prob_R[:, None] + log_probs_RV
-    rows.constraint.forbid(scores_RV[:, None, :], step)
-    best = scores_RV.max(dim=1)
-    return _Rows(rows.sentence_R, token_R=best.indices, log_prob_R=best.values, constraint=rows.constraint)
+    past_RT = rows.token_ids_RT
+    rows.constraint.forbid(scores_RV[:, None, :], step, None if past_RT is None else past_RT[:, None, :])
+    if pick is None:
+        log_prob_R, token_R = scores_RV.max(dim=1)
+    else:
+        token_R = pick(rows.sentence_R, step, log_probs_RV.masked_fill(scores_RV == -torch.inf, -torch.inf))
+        log_prob_R = scores_RV.gather(1, token_R[:, None]).squeeze(1)
+    return _Rows(
+        rows.sentence_R,
+        token_R=token_R,
+        log_prob_R=log_prob_R,
+        constraint=rows.constraint,
+        token_ids_RT=None if past_RT is None else torch.cat([past_RT, token_R[:, None]], dim=1),
+    )
 
 
 def _select(rows: _Rows, alive: Tensor) -> _Rows:
-    """Only the sentences that go on."""
+    """Only the outputs that go on."""
     return _Rows(
         rows.sentence_R[alive],
         token_R=rows.token_R[alive],
         log_prob_R=rows.log_prob_R[alive],
         constraint=rows.constraint.select(alive),
+        token_ids_RT=None if rows.token_ids_RT is None else rows.token_ids_RT[alive],
     )
 
 

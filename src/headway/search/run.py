@@ -4,17 +4,21 @@ Shapes: B sentences, S source positions, P prefix positions.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from headway.errors import ModelError, TranslationError
-from headway.search.beam import BeamSettings, beam_search
+from headway.search.beam import beam_search
 from headway.search.constraint import Constraint, constrain
+from headway.search.diverse import diverse_search
 from headway.search.greedy import greedy_search
 from headway.search.hypothesis import Hypothesis
 from headway.search.predictor import Predictor
+from headway.search.sample import sample_search
+from headway.search.settings import SearchSettings, check_settings
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 State = TypeVar("State")
@@ -27,52 +31,69 @@ def search(
     source_BS: Tensor,
     source_mask_BS: Tensor,
     *,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
+    settings: SearchSettings | None = None,
     max_output_length_B: Sequence[int] | None = None,
-    n_best: int = 1,
     prefix_B: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The ``n_best`` hypotheses of each source, best first (fewer where fewer exist); a beam of 1 is greedy search.
+    """The ``n_best`` hypotheses of each source, best first, no two alike (fewer where fewer exist).
 
-    ``max_output_length_B`` counts EOS; absent, it is the source length (EOS counted) + 50, or the prefix length + 50
-    where that is more. A hypothesis that has to end at the limit is flagged ``is_cut``. ``prefix_B`` holds token ids
-    that each output must begin with; empty is free. A sentence's result does not depend on the others.
+    ``settings`` say which search; absent, the paper's beam. Of samples, equal ones are one hypothesis with their
+    ``count``. ``max_output_length_B`` counts EOS; absent, it is the source length (EOS counted) + 50, or the prefix
+    length + 50 where that is more. A hypothesis that has to end at the limit is flagged ``is_cut``. ``prefix_B`` holds
+    token ids that each output must begin with; empty is free. A sentence's result does not depend on the others.
     Raises TranslationError for settings that cannot be met, ModelError where the model gives no finite probability.
     """
-    _check_settings(beam_size, length_penalty, n_best)
+    settings = settings or SearchSettings()
+    check_settings(settings)
     if source_BS.shape[0] == 0:
         return []
-    constraint = _constrain(source_mask_BS, max_output_length_B, prefix_B)
+    constraint = _constrain(source_mask_BS, max_output_length_B, prefix_B, settings.no_repeat_ngram)
     with torch.no_grad():
-        if beam_size == 1:
-            best = greedy_search(predictor, source_BS, source_mask_BS, constraint=constraint, alpha=length_penalty)
-            results = [[hypothesis] for hypothesis in best]
-        else:
-            settings = BeamSettings(beam_size, length_penalty=length_penalty, n_best=n_best)
-            results = beam_search(predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings)
+        results = _search(predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings)
     _check_results(results)
     return results
 
 
-def _check_settings(beam_size: int, length_penalty: float, n_best: int) -> None:
-    """Refuse settings without a meaning."""
-    if beam_size < 1:
-        raise TranslationError(f"search/run: beam size is {beam_size}; wanted 1 or more. 1 is greedy search.")
-    if not 0.0 <= length_penalty < float("inf"):
-        raise TranslationError(
-            f"search/run: length penalty is {length_penalty}; wanted a number from 0 up. "
-            "0 is neutral, the paper takes 0.6."
+def _search(
+    predictor: Predictor[State],
+    source_BS: Tensor,
+    source_mask_BS: Tensor,
+    *,
+    constraint: Constraint,
+    settings: SearchSettings,
+) -> list[list[Hypothesis]]:
+    """The search that the settings ask for."""
+    if settings.sampling is not None and not settings.sampling.is_greedy:
+        samples = sample_search(
+            predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings, sampling=settings.sampling
         )
-    if not 1 <= n_best <= beam_size:
-        raise TranslationError(
-            f"search/run: n-best is {n_best}, beam size is {beam_size}; wanted an n-best from 1 to the beam size. "
-            f"Raise the beam size to {max(n_best, 1)}, or ask for fewer."
+        return [_merge_equal(hypotheses) for hypotheses in samples]
+    if settings.width == 1:
+        alpha = settings.length_penalty
+        best = greedy_search(predictor, source_BS, source_mask_BS, constraint=constraint, alpha=alpha)
+        count = 1 if settings.sampling is None else settings.n_best
+        return [[replace(hypothesis, count=count)] for hypothesis in best]
+    if settings.diversity is not None and settings.diversity.groups > 1:
+        return diverse_search(
+            predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings, diversity=settings.diversity
         )
+    return beam_search(predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings)
+
+
+def _merge_equal(samples: list[Hypothesis]) -> list[Hypothesis]:
+    """Each output once, with how often it was drawn, the best score first."""
+    different: dict[tuple[int, ...], Hypothesis] = {}
+    for sample in samples:
+        known = different.get(sample.token_ids)
+        different[sample.token_ids] = sample if known is None else replace(known, count=known.count + 1)
+    return sorted(different.values(), key=lambda hypothesis: -hypothesis.score)
 
 
 def _constrain(
-    source_mask_BS: Tensor, limits: Sequence[int] | None, prefixes: Sequence[Sequence[int]] | None
+    source_mask_BS: Tensor,
+    limits: Sequence[int] | None,
+    prefixes: Sequence[Sequence[int]] | None,
+    no_repeat_ngram: int,
 ) -> Constraint:
     """The limits and prefixes as tensors, checked against each other."""
     device = source_mask_BS.device
@@ -97,6 +118,7 @@ def _constrain(
     return constrain(
         torch.tensor(limits, dtype=torch.int64, device=device),
         torch.tensor(padded, dtype=torch.int64, device=device).view(num_sentences, longest),
+        no_repeat_ngram,
     )
 
 

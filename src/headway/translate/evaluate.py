@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from headway.errors import MetricError
 from headway.metrics.perplexity import perplexity
 from headway.metrics.translation import TranslationScores, score_translations
+from headway.translate.decoding import Decoding
 from headway.translate.translator import Translator
 
 
@@ -43,14 +44,13 @@ def evaluate(
     target_language: str = "",
     tokenize: str = "auto",
     lowercase: bool = False,
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
+    decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     quick: bool = False,
 ) -> Evaluation:
     """Translate the sources by the path that users take, and score the text against the references.
 
-    ``quick`` leaves out what takes long: TER, the 95 % intervals and perplexity. Absent settings are the translator's.
+    ``quick`` leaves out what takes long: TER, the 95 % intervals and perplexity. Absent settings are the model's.
     Raises MetricError for unequal counts, no lines or an unknown tokenizer, before anything is translated.
     """
     if len(sources) != len(references):
@@ -62,7 +62,7 @@ def evaluate(
     score_translations(
         references[:1], references[:1], target_language=target_language, tokenize=tokenize, confidence=False
     )
-    found = translator.translate(sources, beam_size=beam_size, length_penalty=length_penalty, batch_tokens=batch_tokens)
+    found = translator.translate(sources, decoding=decoding, batch_tokens=batch_tokens)
     translations = tuple(translation.text for translation in found)
     scores = score_translations(
         translations,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from headway.translate.decoding import Decoding
 from headway.translate.translation import PairScore, Translation
 from headway.translate.translator import Translator
 
@@ -14,9 +15,7 @@ def translate_lines(
     translator: Translator,
     lines: Iterable[str],
     *,
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
-    n_best: int = 1,
+    decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefix: str = "",
     with_alignment: bool = False,
@@ -31,9 +30,7 @@ def translate_lines(
     while texts := list(islice(lines, size)):
         yield from translator.translate(
             texts,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
+            decoding=decoding,
             batch_tokens=batch_tokens,
             target_prefixes=[target_prefix] * len(texts) if target_prefix else None,
             with_alignment=with_alignment,

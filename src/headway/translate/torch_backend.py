@@ -15,6 +15,7 @@ from headway.search.hypothesis import Hypothesis
 from headway.search.predictor import Predictor
 from headway.search.run import search
 from headway.search.score import score_pairs
+from headway.search.settings import SearchSettings
 from headway.text.tokenizer import BOS_ID, PAD_ID
 
 State = TypeVar("State")
@@ -47,9 +48,7 @@ class TorchBackend(Generic[State]):
         *,
         prefixes: Sequence[Ids],
         limits: Sequence[int],
-        beam_size: int,
-        length_penalty: float,
-        n_best: int,
+        settings: SearchSettings,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source; see ``headway.search.run.search``."""
         source_BS = self._pad(sources)
@@ -57,10 +56,8 @@ class TorchBackend(Generic[State]):
             self.predictor,
             source_BS,
             source_BS != PAD_ID,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
+            settings=settings,
             max_output_length_B=limits,
-            n_best=n_best,
             prefix_B=prefixes,
         )
 

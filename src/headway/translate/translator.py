@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Self
 from headway.config.schema import ModelConfig, SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
+from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
 from headway.translate.backend import load_backend
+from headway.translate.decoding import Decoding, decoding_with
 from headway.translate.pieces import Cutter, Piece
 from headway.translate.translation import PairScore, Translation
 
@@ -24,9 +26,7 @@ _LINE_ENDS = str.maketrans("\n\r", "  ")
 class _Request:
     """How to translate: settings with every default filled in."""
 
-    beam_size: int
-    length_penalty: float
-    n_best: int
+    settings: SearchSettings
     batch_tokens: int
     with_alignment: bool
 
@@ -93,9 +93,10 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
+        decoding: Decoding | None = None,
         beam_size: int | None = None,
         length_penalty: float | None = None,
-        n_best: int = 1,
+        n_best: int | None = None,
         batch_tokens: int | None = None,
         target_prefixes: Sequence[str] | None = None,
         with_alignment: bool = False,
@@ -110,10 +111,9 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TranslationError("translate/translator: found one string; wanted a list of texts: [text].")
+        decoding = decoding_with(decoding, beam_size=beam_size, length_penalty=length_penalty, n_best=n_best)
         request = _Request(
-            beam_size=self.search.beam_size if beam_size is None else beam_size,
-            length_penalty=self.search.length_penalty if length_penalty is None else length_penalty,
-            n_best=n_best,
+            decoding.settings(self.search),
             batch_tokens=self.backend.batch_tokens if batch_tokens is None else batch_tokens,
             with_alignment=with_alignment,
         )
@@ -174,15 +174,13 @@ class Translator:
         """Search for every source, in batches of similar length; the results come in the given order."""
         found: dict[int, _Found] = {}
         lengths = [max(len(source), len(prefix)) for source, prefix in zip(sources, prefixes, strict=True)]
-        for batch in plan_batches(lengths, batch_tokens=request.batch_tokens // max(request.beam_size, 1)):
+        for batch in plan_batches(lengths, batch_tokens=request.batch_tokens // max(request.settings.width, 1)):
             chosen = [sources[place] for place in batch]
             hypotheses = self.backend.search(
                 chosen,
                 prefixes=[prefixes[place] for place in batch],
                 limits=[self._limit(lengths[place]) for place in batch],
-                beam_size=request.beam_size,
-                length_penalty=request.length_penalty,
-                n_best=request.n_best,
+                settings=request.settings,
             )
             alignments = self._align(chosen, hypotheses) if request.with_alignment else [()] * len(batch)
             for place, best, alignment in zip(batch, hypotheses, alignments, strict=True):

@@ -9,15 +9,23 @@ from hypothesis import strategies as st
 from search_tables import CopyPredictor, EndTablePredictor, TablePredictor, exhaustive, plain_beam, sources
 
 from headway.errors import ModelError, TranslationError
-from headway.search.beam import BeamSettings, _best, beam_search
+from headway.search import run as search_run
+from headway.search.beam import beam_search
+from headway.search.candidates import best_places
 from headway.search.constraint import constrain
 from headway.search.length import length_penalty
-from headway.search.run import search
 from headway.search.score import score_pairs
+from headway.search.settings import SearchSettings
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 SOURCES = ([5, 6, 7], [4], [6, 4, 4, 5, 7])
 SEEDS = st.integers(min_value=0, max_value=10_000)
+
+
+def search(*batch, max_output_length_B=None, prefix_B=None, **settings):
+    return search_run.search(
+        *batch, settings=SearchSettings(**settings), max_output_length_B=max_output_length_B, prefix_B=prefix_B
+    )
 
 
 def ids_of(results):
@@ -81,7 +89,7 @@ def test_a_beam_of_one_equals_greedy_search_at_penalty_0(seed, end_bonus):
         predictor,
         *sources(*SOURCES),
         constraint=constrain(torch.tensor(limits), torch.zeros(3, 0, dtype=torch.int64)),
-        settings=BeamSettings(1, length_penalty=0.0, n_best=1),
+        settings=SearchSettings(1, length_penalty=0.0, n_best=1),
     )
     assert greedy == beam
 
@@ -269,7 +277,7 @@ class EqualPredictor(TablePredictor):
 def test_the_best_places_are_in_order_and_among_equals_the_lowest(seed, size, width, num_values):
     torch.manual_seed(seed)
     scores = -torch.randint(num_values, (3, width)).float()
-    values, places = _best(scores, size)
+    values, places = best_places(scores, size)
     for row, row_values, row_places in zip(scores.tolist(), values.tolist(), places.tolist(), strict=True):
         expected = sorted(range(width), key=lambda place: (-row[place], place))[:size]
         assert row_places == expected

@@ -8,6 +8,7 @@ import sacrebleu
 
 from headway.errors import MetricError
 from headway.text.bpe import learn_bpe
+from headway.translate.decoding import Decoding
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
 
@@ -57,8 +58,9 @@ def test_perplexity_is_over_all_tokens_with_eos_counted():
 
 def test_settings_reach_the_search():
     translator = TableTranslator(OUTPUTS)
-    evaluate(translator, SOURCES, REFERENCES, beam_size=5, length_penalty=0.0, batch_tokens=97, quick=True)
-    assert translator.asked == [(SOURCES, {"beam_size": 5, "length_penalty": 0.0, "batch_tokens": 97})]
+    decoding = Decoding(beam_size=5, length_penalty=0.0)
+    evaluate(translator, SOURCES, REFERENCES, decoding=decoding, batch_tokens=97, quick=True)
+    assert translator.asked == [(SOURCES, {"decoding": decoding, "batch_tokens": 97})]
 
 
 def test_quick_gives_the_same_bleu_and_chrf_and_leaves_out_the_rest():

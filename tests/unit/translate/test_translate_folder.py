@@ -8,6 +8,7 @@ from headway.config.schema import ModelConfig, SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, write_folder
 from headway.model.build import build_transformer, export_weights
+from headway.search.settings import SearchSettings
 from headway.text.bpe import learn_bpe
 from headway.translate.backend import choose_device
 from headway.translate.translator import Translator
@@ -67,9 +68,7 @@ def test_batch_mates_order_and_batch_size_never_change_a_translation(translator,
 def test_the_printed_log_probability_is_that_of_forced_decoding(translator):
     # A random model writes bytes that decode to no text, so the ids are scored, not the text.
     sources = [(*translator.source_tokenizer.encode(text), 3) for text in SENTENCES[:4]]
-    found = translator.backend.search(
-        sources, prefixes=[()] * 4, limits=[13] * 4, beam_size=4, length_penalty=0.6, n_best=1
-    )
+    found = translator.backend.search(sources, prefixes=[()] * 4, limits=[13] * 4, settings=SearchSettings(beam_size=4))
     scores = translator.backend.score(sources, [best[0].token_ids for best in found])
     for best, token_log_probs in zip(found, scores, strict=True):
         assert best[0].log_prob == pytest.approx(sum(token_log_probs), abs=1e-4)

@@ -4,14 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from translate_copies import copying_translator
 
+from headway.translate.decoding import Decoding
 from headway.translate.lines import FIRST_CHUNK, score_lines, translate_lines
+
+GREEDY = Decoding(beam_size=1)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(["", " ", "the cat", "a mat sat", "one\u2028two"]), max_size=40), st.integers(1, 7))
 def test_n_lines_in_give_n_lines_out_in_order_for_every_chunk(lines, chunk):
     translator = copying_translator()
-    assert [translation.text for translation in translate_lines(translator, lines, beam_size=1, chunk=chunk)] == lines
+    assert [
+        translation.text for translation in translate_lines(translator, lines, decoding=GREEDY, chunk=chunk)
+    ] == lines
 
 
 def test_the_first_output_comes_before_the_whole_input_is_read():
@@ -22,7 +27,7 @@ def test_the_first_output_comes_before_the_whole_input_is_read():
             taken.append(number)
             yield f"the cat {number}"
 
-    first = next(translate_lines(copying_translator(), lines(), beam_size=1))
+    first = next(translate_lines(copying_translator(), lines(), decoding=GREEDY))
     assert first.text == "the cat 0"
     assert len(taken) <= FIRST_CHUNK
 

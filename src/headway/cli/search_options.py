@@ -1,0 +1,103 @@
+"""The options that say how outputs are found, shared by the commands that translate."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from headway.search.settings import Diversity, Sampling
+from headway.translate.decoding import Decoding
+
+_OPTIONS = {
+    "beam_size": click.option(
+        "--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]"
+    ),
+    "length_penalty": click.option(
+        "--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral, larger is longer. [the model's]"
+    ),
+    "no_repeat_ngram": click.option(
+        "--no-repeat-ngram",
+        type=click.IntRange(min=0),
+        help="No run of so many tokens occurs twice; 0: no rule. [the model's]",
+    ),
+    "diversity_groups": click.option(
+        "--diversity-groups", type=click.IntRange(min=1), help="Groups of the beam that avoid each other's tokens."
+    ),
+    "diversity_strength": click.option(
+        "--diversity-strength", type=click.FloatRange(min=0.0), help="What a token of another group costs. [0.5]"
+    ),
+    "sample": click.option("--sample", is_flag=True, help="Draw outputs at random, by seed, in place of a beam."),
+    "temperature": click.option(
+        "--temperature", type=click.FloatRange(min=0.0), help="Of sampling: below 1 sharper, 0 greedy. [1]"
+    ),
+    "top_k": click.option("--top-k", type=click.IntRange(min=1), help="Draw among the so many likeliest tokens."),
+    "top_p": click.option(
+        "--top-p",
+        type=click.FloatRange(min=0.0, max=1.0, min_open=True),
+        help="Draw among the fewest tokens whose probability reaches this.",
+    ),
+    "epsilon": click.option(
+        "--epsilon",
+        type=click.FloatRange(min=0.0, max=1.0, max_open=True),
+        help="Draw among the tokens of at least this probability.",
+    ),
+    "seed": click.option("--seed", type=click.IntRange(min=0, max=2**64 - 1), help="Of sampling. [1]"),
+}
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+_OF_BEAMS = ("beam_size", "diversity_groups", "diversity_strength")
+
+
+def search_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options as one argument, ``decoding``. Refuses those that would be ignored."""
+
+    @functools.wraps(command)
+    def collected(**values: object) -> None:
+        given = {name: values.pop(name) for name in _OPTIONS}
+        command(**values, decoding=_decoding(given))
+
+    decorated: Callable[..., None] = collected
+    for option in reversed(_OPTIONS.values()):
+        decorated = option(decorated)
+    return decorated
+
+
+def given_search_options() -> list[str]:
+    """The options of this page that the user of the command under way gave, as they are written."""
+    return [written(name) for name in _OPTIONS if _is_given(name)]
+
+
+def written(name: str) -> str:
+    """The option of a parameter."""
+    return "--" + name.replace("_", "-")
+
+
+def _is_given(name: str) -> bool:
+    """Whether the parameter was on the command line."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _decoding(given: dict[str, Any]) -> Decoding:
+    """The settings, once nothing among them would be ignored."""
+    is_sampling = bool(given["sample"])
+    unused = [written(name) for name in (_OF_BEAMS if is_sampling else _OF_SAMPLING) if _is_given(name)]
+    if unused and is_sampling:
+        raise click.UsageError(f"--sample has no beam; leave out {', '.join(unused)}.")
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} would have no effect without --sample.")
+    if given["diversity_strength"] is not None and given["diversity_groups"] is None:
+        raise click.UsageError("--diversity-strength would have no effect without --diversity-groups.")
+    diversity = _chosen(given, {"groups": "diversity_groups", "strength": "diversity_strength"})
+    sampling = _chosen(given, {name: name for name in _OF_SAMPLING})
+    plain = _chosen(given, {name: name for name in ("beam_size", "length_penalty", "no_repeat_ngram")})
+    return Decoding(
+        **plain,
+        diversity=Diversity(**diversity) if diversity else None,
+        sampling=Sampling(**sampling) if is_sampling else None,
+    )
+
+
+def _chosen(given: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The values that were given, by the names of their fields."""
+    return {field: given[name] for field, name in names.items() if given[name] is not None}
