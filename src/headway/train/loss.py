@@ -16,12 +16,16 @@ from torch.autograd.function import FunctionCtx
 CHUNK_BYTES = 16 * 2**20  # float32 logits of a chunk: small enough to stay in a processor's cache
 
 
-def smoothed_loss(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float) -> Tensor:
+def smoothed_loss(
+    hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float, bias_V: Tensor | None = None
+) -> Tensor:
     """The plain definition: two sums over the N tokens, the smoothed loss and the negative log-likelihood (nats).
 
     The first is trained on. The second has no smoothing: perplexity is exp of its mean.
     """
     logits_NV = (hidden_ND @ weight_VD.T).float()
+    if bias_V is not None:
+        logits_NV = logits_NV + bias_V
     log_probs_NV = logits_NV.log_softmax(dim=-1)
     nll_N = -log_probs_NV.gather(-1, target_N[:, None])[:, 0]
     uniform_N = -log_probs_NV.mean(dim=-1)
@@ -29,29 +33,39 @@ def smoothed_loss(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, lab
     return torch.stack((smoothed_N.sum(), nll_N.sum()))
 
 
-def chunked_smoothed_loss(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float) -> Tensor:
-    """``smoothed_loss`` with projection, loss and both gradients computed chunk by chunk.
+def chunked_smoothed_loss(
+    hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, label_smoothing: float, bias_V: Tensor | None = None
+) -> Tensor:
+    """``smoothed_loss`` with projection, loss and all gradients computed chunk by chunk.
 
     Logits never exist for all tokens at once, forward or backward. Only the smoothed sum carries a gradient.
     """
-    sums: Tensor = _ChunkedLoss.apply(hidden_ND, weight_VD, target_N, label_smoothing)  # pyright: ignore[reportAssignmentType]
+    sums: Tensor = _ChunkedLoss.apply(hidden_ND, weight_VD, bias_V, target_N, label_smoothing)  # pyright: ignore[reportAssignmentType]
     return sums
 
 
 class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionCtx, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, label_smoothing: float
+        ctx: FunctionCtx,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        bias_V: Tensor | None,
+        target_N: Tensor,
+        label_smoothing: float,
     ) -> Tensor:
         matrix_VD = weight_VD.to(hidden_ND.dtype)
-        wants_gradient = any(ctx.needs_input_grad[:2])  # pyright: ignore[reportAttributeAccessIssue]
+        wants_gradient = any(ctx.needs_input_grad[:3])  # pyright: ignore[reportAttributeAccessIssue]
         hidden_gradient_ND = torch.empty_like(hidden_ND)
         weight_gradient_VD = torch.zeros_like(weight_VD)
+        bias_gradient_V = weight_VD.new_zeros(weight_VD.shape[0])
         sums = hidden_ND.new_zeros(2, dtype=torch.float32)
         size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
         for begin in range(0, hidden_ND.shape[0], size):
             chunk = slice(begin, begin + size)
             logits_CV = (hidden_ND[chunk] @ matrix_VD.T).float()
+            if bias_V is not None:
+                logits_CV += bias_V
             chunk_sums, probabilities_CV = _chunk_sums(logits_CV, target_N[chunk], label_smoothing)
             sums += chunk_sums
             if wants_gradient:
@@ -61,20 +75,29 @@ class _ChunkedLoss(torch.autograd.Function):
                 gradient_CV = probabilities_CV.to(hidden_ND.dtype)
                 hidden_gradient_ND[chunk] = gradient_CV @ matrix_VD
                 weight_gradient_VD += gradient_CV.T @ hidden_ND[chunk]
+                if bias_V is not None:
+                    bias_gradient_V += probabilities_CV.sum(dim=0)
         if not wants_gradient:
             return sums
-        # What smoothing takes from every logit alike, eps / V, enters both products as one constant vector.
+        # What smoothing takes from every logit alike, eps / V, enters all gradients as one constant vector.
         share = label_smoothing / weight_VD.shape[0]
         hidden_gradient_ND -= share * weight_VD.sum(dim=0)
         weight_gradient_VD -= share * hidden_ND.float().sum(dim=0)
-        ctx.save_for_backward(hidden_gradient_ND, weight_gradient_VD)
+        bias_gradient_V -= share * hidden_ND.shape[0]
+        ctx.save_for_backward(hidden_gradient_ND, weight_gradient_VD, bias_gradient_V)
         return sums
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:  # noqa: ANN401 (torch's context has no type)
-        hidden_gradient_ND, weight_gradient_VD = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 (torch's context has no type)
+        hidden_gradient_ND, weight_gradient_VD, bias_gradient_V = ctx.saved_tensors
         factor = gradients[0][0]
-        return hidden_gradient_ND * factor.to(hidden_gradient_ND.dtype), weight_gradient_VD * factor, None, None
+        return (
+            hidden_gradient_ND * factor.to(hidden_gradient_ND.dtype),
+            weight_gradient_VD * factor,
+            bias_gradient_V * factor if ctx.needs_input_grad[2] else None,
+            None,
+            None,
+        )
 
 
 def _chunk_sums(logits_CV: Tensor, target_C: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:

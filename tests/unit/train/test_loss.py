@@ -21,33 +21,42 @@ def random_case(seed=11):
     return hidden_ND, weight_VD, target_N
 
 
+def random_bias():
+    return torch.randn(V, generator=torch.Generator().manual_seed(12))
+
+
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.3])
-def test_the_sums_are_torch_s_cross_entropy(name, label_smoothing):
+@pytest.mark.parametrize("bias_V", [None, random_bias()], ids=["no bias", "bias"])
+def test_the_sums_are_torch_s_cross_entropy(name, label_smoothing, bias_V):
     hidden_ND, weight_VD, target_N = random_case()
-    sums = LOSSES[name](hidden_ND, weight_VD, target_N=target_N, label_smoothing=label_smoothing)
+    sums = LOSSES[name](hidden_ND, weight_VD, target_N=target_N, label_smoothing=label_smoothing, bias_V=bias_V)
     logits_NV = (hidden_ND @ weight_VD.T).double()
+    if bias_V is not None:
+        logits_NV += bias_V
     smoothed = functional.cross_entropy(logits_NV, target_N, reduction="sum", label_smoothing=label_smoothing)
     nll = functional.cross_entropy(logits_NV, target_N, reduction="sum")
     torch.testing.assert_close(sums.double(), torch.stack((smoothed, nll)), rtol=1e-6, atol=0)
 
 
-def gradients(function, *, label_smoothing, factor):
+def gradients(function, *, label_smoothing, factor, biased=False):
     hidden_ND, weight_VD, target_N = random_case()
-    hidden_ND.requires_grad_()
-    weight_VD.requires_grad_()
-    sums = function(hidden_ND, weight_VD, target_N=target_N, label_smoothing=label_smoothing)
+    bias_V = random_bias() if biased else None
+    leaves = [leaf.requires_grad_() for leaf in (hidden_ND, weight_VD, bias_V) if leaf is not None]
+    sums = function(hidden_ND, weight_VD, target_N=target_N, label_smoothing=label_smoothing, bias_V=bias_V)
     (sums[0] * factor).backward()
-    return sums.detach(), hidden_ND.grad, weight_VD.grad
+    return sums.detach(), *(leaf.grad for leaf in leaves)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 22, 23, 1009])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("factor", [1.0, 0.37])
-def test_chunks_of_any_size_give_the_plain_value_and_both_gradients(monkeypatch, rows, label_smoothing, factor):
+@pytest.mark.parametrize("biased", [False, True])
+def test_chunks_of_any_size_give_the_plain_value_and_all_gradients(monkeypatch, rows, label_smoothing, factor, biased):
     monkeypatch.setattr(loss_module, "CHUNK_BYTES", 4 * V * rows)
-    plain = gradients(smoothed_loss, label_smoothing=label_smoothing, factor=factor)
-    chunked = gradients(chunked_smoothed_loss, label_smoothing=label_smoothing, factor=factor)
+    plain = gradients(smoothed_loss, label_smoothing=label_smoothing, factor=factor, biased=biased)
+    chunked = gradients(chunked_smoothed_loss, label_smoothing=label_smoothing, factor=factor, biased=biased)
+    assert len(plain) == len(chunked) == 3 + biased
     for one, other in zip(plain, chunked, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5)
 
