@@ -8,7 +8,7 @@ Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
-Format = Literal["auto", "moses", "tsv", "jsonl"]
+Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet"]
 
 
 class Section(BaseModel):
@@ -47,6 +47,7 @@ class DataConfig(Section):
     test_target: str = ""
     validation_tag: Tag = ""  # the tag of named validation text; held-out pairs keep that of their corpus
     test_tag: Tag = ""
+    inline_tags: Literal["drop", "keep"] = "drop"  # of TMX: left out, or written as <g id="1">...</g> and <x id="2"/>
     # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
     source_field: str = ""
     target_field: str = ""

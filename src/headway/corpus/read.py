@@ -1,6 +1,7 @@
 """Files of parallel text, whatever their format, as pairs."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -9,7 +10,11 @@ from headway.corpus.jsonl import read_jsonl
 from headway.corpus.lines import STANDARD_STREAM, name_of
 from headway.corpus.moses import read_moses
 from headway.corpus.pair import SentencePair
+from headway.corpus.parquet import read_parquet
+from headway.corpus.po import read_po
+from headway.corpus.tmx import InlineTags, read_tmx
 from headway.corpus.tsv import read_tsv
+from headway.corpus.xliff import read_xliff
 from headway.errors import CorpusError
 
 
@@ -24,8 +29,30 @@ class Reader(Protocol):
 
 
 # Formats of one file that holds both sides; "moses" is the one format of two files.
-READERS: dict[str, Reader] = {"tsv": read_tsv, "jsonl": read_jsonl}
-SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+READERS: dict[str, Reader] = {
+    "tsv": read_tsv,
+    "jsonl": read_jsonl,
+    "tmx": read_tmx,
+    "po": read_po,
+    "xliff": read_xliff,
+    "parquet": read_parquet,
+}
+# Of the formats with inline tags: what reads them with their tags in the canonical form of ``inline``.
+TAG_READERS: dict[str, Reader] = {"tmx": partial(read_tmx, inline_tags="keep")}
+SUFFIXES = {
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".tmx": "tmx",
+    ".po": "po",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".sdlxliff": "xliff",
+    ".mqxliff": "xliff",
+    ".mxliff": "xliff",
+    ".parquet": "parquet",
+}
 MOSES = "moses"
 
 
@@ -38,13 +65,15 @@ def read(
     format: str = "auto",
     source_field: str = "",
     target_field: str = "",
+    inline_tags: InlineTags = "drop",
 ) -> Iterator[SentencePair]:
     """Yield the pairs of parallel text in file order.
 
     ``format`` is ``auto``, ``moses`` (two files) or a key of ``READERS`` (one file). ``auto`` takes two files as
     ``moses``, unless just one is named as holding both sides, and one by its suffix, before a suffix of compression.
     ``-`` is standard input, for one file at most. Fields are column numbers (TSV) or keys (JSONL) and play no part in
-    ``moses``.
+    ``moses``. ``inline_tags`` says whether formats that have such tags (``TAG_READERS``) are read without or with them.
+    A unit of theirs that lacks one of the languages is a pair with an empty side, for cleaning to count.
 
     Raises:
         CorpusError: at once when the arguments do not fit together; else while reading, or at its end.
@@ -75,7 +104,8 @@ def read(
             f"corpus/read: found two files ({name_of(source)}, {name_of(target)}), wanted one for the format {chosen}. "
             f"Remedy: leave the target file out, or set format to {MOSES}."
         )
-    return READERS[chosen](source, languages=(source_language, target_language), fields=(source_field, target_field))
+    reader = TAG_READERS.get(chosen, READERS[chosen]) if inline_tags == "keep" else READERS[chosen]
+    return reader(source, languages=(source_language, target_language), fields=(source_field, target_field))
 
 
 def _format_of(source: FilePath, target: FilePath | None) -> str:

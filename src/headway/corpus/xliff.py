@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
-from xml.sax.saxutils import escape
 
 from headway.corpus.compression import FilePath
 from headway.corpus.language import matches
@@ -341,7 +340,10 @@ def _with_attributes(tag: str, attributes: dict[str, str]) -> str:
     """A start tag whose attributes have these values; a subState is that of the state before, and goes."""
     end = len(_name(tag)) + 1
     pieces = [tag[:end]]
-    missing = {name: escape(value, {'"': "&quot;"}) for name, value in attributes.items()}
+    missing = {
+        name: value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+        for name, value in attributes.items()
+    }
     while found := _ATTRIBUTE.match(tag, end):
         end = found.end()
         if "state" in attributes and found["name"] == "subState":
