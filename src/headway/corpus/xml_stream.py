@@ -47,6 +47,7 @@ _CUT_SHORT = {
     expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION],
 }
 _BAD_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+_UNDEFINED_ENTITY = expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY]
 _WRONG_ENCODING = expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING]
 
 
@@ -104,6 +105,11 @@ class XmlStream:
     def offset(self) -> int:
         """The byte at which the event of the moment begins, from 0."""
         return self._parser.CurrentByteIndex
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes that have been read so far; at the end the length of the document."""
+        return self._fed
 
     def listen(self, on: bool, /) -> None:
         """Let the handler hear text from here on, or not; text between tags that nobody hears costs little."""
@@ -292,11 +298,15 @@ class XmlStream:
 
     def _skipped_entity(self, name: str, is_parameter: bool) -> None:
         if not is_parameter:
-            raise self.error(
-                f"the entity &{name[:40]};, which the document does not declare",
-                "the characters themselves, or &amp; &lt; &gt; &quot; &apos; and numbers such as &#160;",
-                "replace it by its character",
-            )
+            raise self._undeclared(f"the entity &{name[:40]};", self.line)
+
+    def _undeclared(self, found: str, line: int) -> CorpusError:
+        return self.error(
+            f"{found}, which the document does not declare",
+            "the characters themselves, or &amp; &lt; &gt; &quot; &apos; and numbers such as &#160;",
+            "replace it by its character",
+            line=line,
+        )
 
     def _attribute_default(self, element: str, name: str, kind: str, default: str | None, required: bool) -> None:
         del element, name, kind, required
@@ -324,6 +334,8 @@ class XmlStream:
                 'correct encoding="..." in its first line',
                 line=line,
             )
+        if error.code == _UNDEFINED_ENTITY:
+            return self._undeclared(f"an entity (byte {self._at():,})", line)
         if error.code == _BAD_TOKEN:
             return self._explain_byte(line)
         return self.error(f"{message} (byte {self._at():,})", "well-formed XML", "mend that line", line=line)
