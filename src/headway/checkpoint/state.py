@@ -45,6 +45,8 @@ class Progress(Section):
     data_digest: str
     validations: tuple[Scores, ...] = ()
     kept_weights: tuple[Whole, ...] = ()  # steps whose weights lie on the disk
+    world_size: Annotated[int, Field(ge=1)] = 1  # processes that trained when this was written
+    microbatch_tokens: Annotated[int, Field(ge=1)] | None = None  # settled for them where the recipe names none
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,16 @@ def explain_os_error(error: OSError) -> str:
 
 
 def _report(message: str, *, code: int = 2, prefix: str = "headway: error") -> int:
-    line = f"{prefix}: {message}".replace("\r", "\\r").replace("\n", "\\n")
+    line = f"{prefix}: {_rank()}{message}".replace("\r", "\\r").replace("\n", "\\n")
     erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # a live line of progress may stand there
     click.echo(erase + line, err=True)
     return code
+
+
+def _rank() -> str:
+    """Which of several processes tells, where torchrun started them."""
+    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
+    return f"rank {rank}: " if rank is not None and world_size != "1" else ""
 
 
 def _buffer_output() -> None:

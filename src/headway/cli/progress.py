@@ -102,8 +102,13 @@ def _started(event: "Started") -> str:
     begin = f"going on after step {event.step:,}" if event.step else "training from the first step"
     return (
         f"{begin}: {event.num_parameters:,} parameters, {event.precision} on {event.device}, "
-        f"{count(event.threads, 'thread')}, at most {count(event.max_steps, 'step')}"
+        f"{_workers(event)}, at most {count(event.max_steps, 'step')}"
     )
+
+
+def _workers(event: "Started") -> str:
+    threads = count(event.threads, "thread")
+    return threads if event.processes == 1 else f"{event.processes} processes of {threads}"
 
 
 def _validated(event: "Validated", details: bool) -> str:

@@ -11,10 +11,11 @@ MESSAGE = b"\nstopping when the work under way is done ... (Ctrl-C again: at onc
 
 
 @contextmanager
-def stop_requests() -> Generator[Callable[[], bool]]:
+def stop_requests(*, is_told: bool = True) -> Generator[Callable[[], bool]]:
     """Within the block SIGINT and SIGTERM only raise a flag; the function given tells whether one came.
 
-    A second Ctrl-C interrupts at once; the last training state is whole in any case.
+    A second Ctrl-C interrupts at once; the last training state is whole in any case. ``is_told``: whether this process
+    answers the user.
     """
     asked = False
 
@@ -23,7 +24,8 @@ def stop_requests() -> Generator[Callable[[], bool]]:
         if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         asked = True
-        os.write(2, MESSAGE)  # a print here could meet a print under way
+        if is_told:
+            os.write(2, MESSAGE)  # a print here could meet a print under way
 
     earlier = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,9 +1,13 @@
 """``headway train``: everything from files of parallel text to a measured model folder, in one command."""
 
 import json
+import os
 import shlex
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +16,12 @@ from headway.config.load import load
 from headway.config.schema import RunConfig
 from headway.errors import ConfigError
 
+if TYPE_CHECKING:
+    from headway.train.distributed import Group
+
 SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
 PATH = click.Path(path_type=Path)
+FAILED = 1  # exit code of a process that leaves the telling to another
 DEFAULT_RECIPE = "short"  # of the short form
 
 
@@ -67,37 +75,70 @@ def command(  # noqa: PLR0913 - click gives one argument an option
             f"cli/train: found no recipe, and of the short form no {', '.join(missing)}; wanted a recipe, or {SHORT}."
         )
     name = recipe or DEFAULT_RECIPE
-    config = load(name, overrides=(*given, *overrides))
-    _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh)
+    with _processes() as group:
+        config = load(name, overrides=(*given, *overrides))
+        _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh, group=group)
 
 
-def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool) -> None:
+@contextmanager
+def _processes() -> "Generator[Group | None]":
+    """Join the other processes that torchrun started, if any; of an error that ends them all, one tells.
+
+    Without torchrun nothing is imported, so that an error in a recipe is told at once.
+    """
+    if "WORLD_SIZE" not in os.environ:
+        yield None
+        return
+    from headway.cli.stopping import INTERRUPTED
+    from headway.train.distributed import joined
+
+    with joined(os.environ) as group:
+        try:
+            yield group
+        except click.exceptions.Exit:
+            raise
+        except BaseException as error:
+            if group.speaks():
+                raise
+            raise click.exceptions.Exit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED) from error
+
+
+def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, group: "Group | None") -> None:
     """Train with a progress display; Ctrl-C and SIGTERM save the state and say how to go on.
 
     Before the training started, ``--fresh`` stays in what is said: the earlier run has not been forgotten yet.
     """
     from headway.cli.progress import ProgressPrinter
     from headway.cli.stopping import INTERRUPTED, stop_requests
+    from headway.train.distributed import ALONE
     from headway.train.events import Interrupted, Started
     from headway.train.run import train
 
-    started = False
-    with stop_requests() as should_stop:
-        events = train(config, data_dir, out_dir=folder, fresh=fresh, should_stop=should_stop)
+    group, started = group or ALONE, False
+    with stop_requests(is_told=group.is_first) as should_stop:
+        events = train(config, data_dir, out_dir=folder, fresh=fresh, should_stop=should_stop, group=group)
         try:
-            for event in ProgressPrinter().watch(events):
+            for event in ProgressPrinter().watch(events) if group.is_first else events:
                 started = started or isinstance(event, Started)
                 if isinstance(event, Interrupted):
-                    _say_how_to_go_on(started=True)
+                    _say_how_to_go_on(group, started=True)
                     raise click.exceptions.Exit(INTERRUPTED)
         except KeyboardInterrupt:  # while data were prepared, or a second Ctrl-C
-            _say_how_to_go_on(started=started)
+            _say_how_to_go_on(group, started=started)
             raise
-    click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}", err=True)
+    if group.is_first:
+        click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}", err=True)
 
 
-def _say_how_to_go_on(*, started: bool) -> None:
+def _say_how_to_go_on(group: "Group", *, started: bool) -> None:
     """Print the command that was given, without the ``--fresh`` that would forget what is there now."""
+    if not group.is_first:
+        return
     arguments = [argument for argument in sys.argv[1:] if argument != "--fresh" or not started]
     erase = "\r\x1b[K" if sys.stderr.isatty() else ""  # a live line of progress may stand there
-    click.echo(f"{erase}To go on: {shlex.join(['headway', *arguments])}", err=True)
+    command = shlex.join(["headway", *arguments])
+    if os.environ.get("LOCAL_WORLD_SIZE") == str(group.world_size):
+        command = f"torchrun --standalone --nproc-per-node={group.world_size} -m {command}"
+    elif group.world_size > 1:
+        command = "the same torchrun command on every machine"
+    click.echo(f"{erase}To go on: {command}", err=True)

@@ -32,7 +32,8 @@ class Started:
     num_parameters: int
     precision: str
     device: str
-    threads: int
+    threads: int  # of each process
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)

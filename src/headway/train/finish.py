@@ -27,19 +27,25 @@ def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> 
 
     A request to stop is heard before averaging and before evaluating: all that is lost is done again.
     """
-    if should_stop():
+    group = session.group
+    if group.any(should_stop()):
         yield Interrupted(session.progress.step)
         return
+    session.model = session.whole_model()  # training is over: the optimizer's hold on a sharded one is not needed
     yield Stage("averaging")
     yield from _load_final_weights(session)
-    if should_stop():
+    if group.any(should_stop()):
         yield Interrupted(session.progress.step)
+        return
+    if not group.is_first:
+        group.barrier()  # of several processes the first one ends the run
         return
     part = "test" if session.config.data.test_source else "validation"
     yield Stage("evaluating")
     evaluation = _evaluate(session, part)
     yield Stage("writing the model folder")
     _write(session, out_dir, part=part, evaluation=evaluation)
+    group.barrier()
     yield Finished(out_dir, evaluation, part)
 
 

@@ -31,18 +31,20 @@ class Clock:
 
 def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
     """Train until the recipe's end, or until asked to stop: then the state is saved and Interrupted comes last."""
-    train = session.config.train
+    train, group = session.config.train, session.group
     clock = Clock(session.progress.seconds, time.monotonic())
     session.model.train()
     for position, step_batches in batches(
         session.store,
         batch_tokens=train.batch_tokens,
-        microbatch_tokens=train.microbatch_tokens,
+        microbatch_tokens=session.microbatch_tokens,
         seed=train.seed,
         start_epoch=session.progress.epoch,
         start_step=session.progress.epoch_step,
+        rank=group.rank,
+        world_size=group.world_size,
     ):
-        if is_finished(session):
+        if group.any(is_finished(session)):  # each has a clock of its own
             break
         step = session.progress.step + 1
         rate = noam(
@@ -59,11 +61,12 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
             label_smoothing=train.label_smoothing,
             precision=session.progress.precision,
             clip_norm=train.clip_norm,
+            group=group,
         )
         _advance(session, step, position=position, seconds=clock.seconds())
         yield _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
         yield from _after_step(session, clock)
-        if should_stop():
+        if group.any(should_stop()):
             yield Saved(step, session.save())
             yield Interrupted(step)
             return

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from headway.config.schema import TrainConfig
+from headway.train.sharding import part_of, whole
 
 FIRST, SECOND = "exp_avg", "exp_avg_sq"
 
@@ -19,13 +20,16 @@ def build_adam(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
 
 
 def export_moments(model: nn.Module, optimizer: torch.optim.Adam) -> dict[str, np.ndarray]:
-    """Both moments of every parameter as ``first/NAME`` and ``second/NAME``; zeros before the first step."""
+    """Both moments of every parameter as ``first/NAME`` and ``second/NAME``; zeros before the first step.
+
+    Of a sharded model they are whole, and all ranks call this.
+    """
     moments: dict[str, np.ndarray] = {}
     for name, parameter in model.named_parameters():
         state = optimizer.state.get(parameter, {})
         for key, kind in (("first", FIRST), ("second", SECOND)):
             value = state.get(kind, torch.zeros_like(parameter))
-            moments[f"{key}/{name}"] = value.detach().to("cpu", copy=True).numpy()
+            moments[f"{key}/{name}"] = whole(value.detach()).to("cpu", copy=True).numpy()
     return moments
 
 
@@ -36,6 +40,6 @@ def load_moments(
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             "step": torch.tensor(float(step), device=parameter.device),
-            FIRST: torch.from_numpy(np.array(moments[f"first/{name}"])).to(parameter.device),
-            SECOND: torch.from_numpy(np.array(moments[f"second/{name}"])).to(parameter.device),
+            FIRST: part_of(moments[f"first/{name}"], parameter),
+            SECOND: part_of(moments[f"second/{name}"], parameter),
         }

@@ -1,24 +1,27 @@
 """The whole of a run: prepare, train or go on, average, evaluate, write the model folder."""
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import torch
 
 from headway.checkpoint.lock import locked
 from headway.checkpoint.run_folder import RECIPE_FILE
-from headway.checkpoint.state import load_state, state_files
+from headway.checkpoint.state import Progress, TrainingState, load_state, state_files
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
 from headway.data.batching import plan
 from headway.data.loader import collate
-from headway.data.prepare import Prepared, prepare
-from headway.errors import CheckpointError, ConfigError
+from headway.data.prepare import prepare
+from headway.data.prepared import Prepared, read_prepared
+from headway.errors import CheckpointError, ConfigError, DataError
 from headway.folder.atomic import replace_file
 from headway.folder.contents import TRAINING_FOLDER, check_place
+from headway.train.distributed import ALONE, Group
+from headway.train.division import divide, longest_pair
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
 from headway.train.finish import finish
 from headway.train.loop import run_steps
@@ -26,8 +29,15 @@ from headway.train.metrics_log import MetricsLog
 from headway.train.precision import settle_precision
 from headway.train.session import Session, check_fit, open_session
 
-# How long a run goes on does not change what it has done so far: these keys may change when it is resumed.
-HORIZON_KEYS = {"title", "note", "train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"}
+# How long a run goes on, and what it keeps, does not change what it has done so far: these keys, and those of a whole
+# section, may change when it is resumed.
+HORIZON_KEYS = {
+    *("title", "note", "search", "evaluate"),
+    *("train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"),
+    *("train.keep_last", "train.keep_best", "train.sharding"),
+}
+FORGET_FILE = "forget"  # lies there until what ``fresh`` asked for is done
+MEASURING = ("search", "evaluate")  # sections that shape what a validation measures
 
 
 def never() -> bool:
@@ -36,25 +46,64 @@ def never() -> bool:
 
 
 def train(
-    config: RunConfig, data_dir: Path, *, out_dir: Path, fresh: bool = False, should_stop: Callable[[], bool] = never
+    config: RunConfig,
+    data_dir: Path,
+    *,
+    out_dir: Path,
+    fresh: bool = False,
+    should_stop: Callable[[], bool] = never,
+    group: Group = ALONE,
 ) -> Iterator[Event]:
     """Train, or go on where an earlier run in ``out_dir`` stopped, and write the model folder there.
 
     Raises ConfigError when the recipe of the earlier run differs in a key that shapes the weights; ``fresh`` removes
     the earlier run's states and begins anew, once the new data are prepared. After Interrupted the same call goes on.
+
+    Each process of ``group`` makes this call, on a disk that all of them see. The first one prepares and writes, and
+    its events are those of the run; the others' tell of themselves.
     """
     check_place(out_dir)
-    with locked(out_dir / TRAINING_FOLDER):
-        yield from _train(config, data_dir, out_dir, fresh=fresh, should_stop=should_stop)
+    with group.connected(), locked(out_dir / TRAINING_FOLDER) if group.is_first else nullcontext():
+        yield from _train(config, data_dir, out_dir, fresh=fresh, should_stop=should_stop, group=group)
 
 
 def _train(
-    config: RunConfig, data_dir: Path, out_dir: Path, *, fresh: bool, should_stop: Callable[[], bool]
+    config: RunConfig, data_dir: Path, out_dir: Path, *, fresh: bool, should_stop: Callable[[], bool], group: Group
 ) -> Iterator[Event]:
     """All of ``train``, in a folder that is held."""
     folder = out_dir / TRAINING_FOLDER
+    prepared = None
+    if group.is_first:
+        fresh = fresh and _is_to_forget(folder, group)
+        prepared = yield from _begin(config, data_dir, folder, fresh=fresh, should_stop=should_stop)
+    group.barrier()  # the others wait here while the first prepares
+    session, notices = _open(config, folder, prepared or _prepared(folder), group)
+    yield from notices
+    progress = session.progress
+    yield Started(
+        step=progress.step,
+        max_steps=config.train.max_steps,
+        num_parameters=sum(parameter.numel() for parameter in session.model.parameters()),
+        precision=progress.precision,
+        device=str(session.device),
+        threads=progress.threads,
+        processes=group.world_size,
+    )
+    if progress.step == 0:
+        yield Saved(0, session.save())
+    for event in _logged(session, run_steps(session, should_stop)):
+        yield event
+        if isinstance(event, Interrupted):
+            return
+    yield from finish(session, out_dir, should_stop)
+
+
+def _begin(
+    config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, should_stop: Callable[[], bool]
+) -> Generator[Event, None, Prepared]:
+    """What comes before the first step and is done once, whatever the number of processes."""
     if not fresh and state_files(folder / "states"):
-        _check_recipe(config, folder / RECIPE_FILE)
+        yield from _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
     prepared = prepare(config, data_dir, folder / "data", on_progress=_stop_when_asked(should_stop))
     yield DataReady(prepared)
@@ -68,28 +117,32 @@ def _train(
         _forget(folder)
     with replace_file(folder / RECIPE_FILE) as file:
         file.write(to_toml(config).encode("utf-8"))
-    session, notices = _open(config, folder, prepared)
-    yield from notices
+    return prepared
+
+
+def _prepared(folder: Path) -> Prepared:
+    """The data that ``_begin`` has prepared, as every process sees them."""
+    prepared = read_prepared(folder / "data")
+    if prepared is None:
+        raise DataError(
+            f"train/run: {folder / 'data'} holds no whole prepared data, though they have just been written there. "
+            "Remedy: put --out on a disk that all processes see alike"
+        )
+    return prepared
+
+
+def _logged(session: Session, events: Iterator[Event]) -> Iterator[Event]:
+    """The events, each written to ``metrics.jsonl`` by the first process as it passes."""
+    if not session.group.is_first:
+        yield from events
+        return
     progress = session.progress
-    yield Started(
-        step=progress.step,
-        max_steps=config.train.max_steps,
-        num_parameters=sum(parameter.numel() for parameter in session.model.parameters()),
-        precision=progress.precision,
-        device=str(session.device),
-        threads=progress.threads,
-    )
-    if progress.step == 0:
-        yield Saved(0, session.save())
     validated_steps = [scores.step for scores in progress.validations]
-    log_path = folder / "metrics.jsonl"
+    log_path = session.folder / "metrics.jsonl"
     with closing(MetricsLog(log_path, resume_step=progress.step, validated_steps=validated_steps)) as log:
-        for event in run_steps(session, should_stop):
+        for event in events:
             log.write(event)
             yield event
-            if isinstance(event, Interrupted):
-                return
-    yield from finish(session, out_dir, should_stop)
 
 
 def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], None]:
@@ -102,25 +155,38 @@ def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], No
     return on_progress
 
 
+def _is_to_forget(folder: Path, group: Group) -> bool:
+    """Whether the earlier run is still there to be forgotten, where torchrun repeats the command with ``--fresh``."""
+    marker = folder / FORGET_FILE
+    if group.attempt == 0:
+        marker.touch()
+    return marker.exists()
+
+
 def _forget(folder: Path) -> None:
     """Remove what an earlier run left, prepared data apart: that is checked by itself."""
     for name in ("states", "weights"):
         if (folder / name).exists():
             shutil.rmtree(folder / name)
-    for name in (RECIPE_FILE, "metrics.jsonl"):
+    for name in (RECIPE_FILE, "metrics.jsonl", FORGET_FILE):
         (folder / name).unlink(missing_ok=True)
 
 
 def recipe_changes(config: RunConfig, path: Path) -> list[Change]:
     """Keys that shape the weights and differ from the recipe in ``path``; none where there is no such file."""
-    if not path.exists():
-        return []
-    earlier = load(path)
-    return [change for change in difference(earlier, config) if change.key not in HORIZON_KEYS]
+    return [change for change in _differences(config, path) if not {change.key, _section(change)} & HORIZON_KEYS]
 
 
-def _check_recipe(config: RunConfig, path: Path) -> None:
-    """Refuse to go on with another recipe than the run began with."""
+def _differences(config: RunConfig, path: Path) -> list[Change]:
+    return difference(load(path), config) if path.exists() else []
+
+
+def _section(change: Change) -> str:
+    return change.key.partition(".")[0]
+
+
+def _check_recipe(config: RunConfig, path: Path) -> Iterator[Event]:
+    """Refuse to go on with another recipe than the run began with; say what its validations measure otherwise."""
     changes = recipe_changes(config, path)
     if changes:
         named = "; ".join(f"{change.key} was {change.old!r}, is {change.new!r}" for change in changes)
@@ -128,33 +194,48 @@ def _check_recipe(config: RunConfig, path: Path) -> None:
             f"train/run: the run in {path.parent.parent} began with another recipe: {named}. "
             "Remedy: restore these keys to go on, add --fresh to begin anew there, or take another --out"
         )
+    measured = [change for change in _differences(config, path) if _section(change) in MEASURING]
+    if measured:
+        named = "; ".join(f"{change.key} was {change.old!r}, is {change.new!r}" for change in measured)
+        yield Notice(f"validations from here on are measured otherwise than the earlier ones: {named}")
 
 
-def _open(config: RunConfig, folder: Path, prepared: Prepared) -> tuple[Session, list[Notice]]:
+def _open(config: RunConfig, folder: Path, prepared: Prepared, group: Group) -> tuple[Session, list[Notice]]:
     """The session at its first step, or as its newest whole training state has it."""
     state, problems = load_state(folder / "states")
-    notices = [Notice(f"a damaged training state is passed over: {problem}") for problem in problems]
-    if state is None:
-        threads = config.train.threads or torch.get_num_threads()
-        torch.set_num_threads(threads)
-        precision = config.train.precision
-        session = open_session(config, folder, prepared=prepared, precision=precision, threads=threads)
-        if precision == "auto":
-            settled = settle_precision(session.model, _typical_batch(session), device=session.device)
-            session.progress = session.progress.model_copy(update={"precision": settled})
-        return session, notices
-    if state.progress.data_digest != prepared.report.digest:
+    notices = [f"a damaged training state is passed over: {problem}" for problem in problems]
+    digest = prepared.report.digest
+    _check_state(state, folder, digest=digest, group=group)
+    threads = config.train.threads or torch.get_num_threads()
+    progress = (
+        state.progress if state else Progress(precision=config.train.precision, threads=threads, data_digest=digest)
+    )
+    if progress.world_size != group.world_size:  # then no bit depends on the threads any more, and cores may
+        progress = progress.model_copy(update={"threads": threads})
+    progress, told = divide(progress, config.train, longest=longest_pair(prepared.store("train")), group=group)
+    torch.set_num_threads(progress.threads)
+    session = open_session(config, folder, prepared=prepared, progress=progress, state=state, group=group)
+    if progress.precision == "auto":
+        settled = group.share(settle_precision(session.model, _typical_batch(session), device=session.device))
+        session.progress = progress.model_copy(update={"precision": settled})
+    if state is not None:
+        session.drop_weights()  # a kill may have come between the state and this
+    return session, [Notice(text) for text in (*notices, *told)]
+
+
+def _check_state(state: TrainingState | None, folder: Path, *, digest: str, group: Group) -> None:
+    """Refuse a state of other data, and states that are not the same on all ranks. No rank goes on before all ask."""
+    steps = group.gather(-1 if state is None else state.progress.step)
+    if len(set(steps)) > 1:
+        raise CheckpointError(
+            f"train/run: the newest training states in {folder / 'states'}, as the ranks see them, are of the steps "
+            f"{', '.join(map(str, steps))} (-1: none); wanted the same. Put --out on a disk that all see alike"
+        )
+    if state is not None and state.progress.data_digest != digest:
         raise CheckpointError(
             f"train/run: the training files of {folder.parent} have changed since step {state.progress.step}. "
             "Remedy: restore them to go on, add --fresh to begin anew, or take another --out"
         )
-    torch.set_num_threads(state.progress.threads)
-    session = open_session(
-        config, folder, prepared=prepared, precision=state.progress.precision, threads=state.progress.threads
-    )
-    session.restore(state)
-    session.drop_weights()  # a kill may have come between the state and this
-    return session, notices
 
 
 def _typical_batch(session: Session) -> Batch:
@@ -164,7 +245,7 @@ def _typical_batch(session: Session) -> Batch:
         store.source_lengths,
         store.target_lengths,
         batch_tokens=train.batch_tokens,
-        microbatch_tokens=train.microbatch_tokens,
+        microbatch_tokens=session.microbatch_tokens,
         seed=train.seed,
         epoch=0,
     )

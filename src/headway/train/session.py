@@ -11,10 +11,12 @@ from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.schema import ModelConfig, RunConfig
 from headway.data.prepare import Prepared
 from headway.data.store import Store
-from headway.errors import ConfigError
-from headway.model.build import build_transformer, export_weights, load_weights
+from headway.errors import ConfigError, TrainingError
+from headway.model.build import build_transformer, load_weights
 from headway.model.transformer import Transformer
+from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.optimizer import build_adam, export_moments, load_moments
+from headway.train.sharding import shard, whole_weights
 from headway.translate.backend import choose_device
 
 
@@ -31,6 +33,7 @@ class Session:
     optimizer: torch.optim.Adam
     device: torch.device
     progress: Progress
+    group: Group = ALONE
 
     @property
     def max_source_tokens(self) -> int:
@@ -47,24 +50,49 @@ class Session:
         """Where the weights of kept steps lie."""
         return self.folder / "weights"
 
-    def restore(self, state: TrainingState) -> None:
-        """Take weights, moments and progress from a training state."""
-        load_weights(self.model, state.part("model"))
-        if state.progress.step > 0:
-            load_moments(self.model, self.optimizer, moments=state.tensors, step=state.progress.step)
-        self.progress = state.progress
+    @property
+    def microbatch_tokens(self) -> int | None:
+        """The most that one forward and backward holds: the recipe's, or what the number of processes asks for."""
+        return self.config.train.microbatch_tokens or self.progress.microbatch_tokens
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank holds a part of every parameter only."""
+        return any(is_sharded(parameter) for parameter in self.model.parameters())
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether this rank has a hand in what is written."""
+        return self.group.is_first or self.is_sharded
+
+    def whole_model(self) -> Transformer:
+        """The model itself; of a sharded one a copy of what it is now, whole on every rank."""
+        if not self.is_sharded:
+            return self.model
+        model = build_transformer(self.model_config)
+        load_weights(model, whole_weights(self.model))
+        return model.to(self.device)
 
     def save(self) -> Path:
-        """Write the training state of this moment."""
-        tensors = {f"model/{name}": array for name, array in export_weights(self.model).items()}
+        """Write the training state of this moment: all ranks call this, the first one writes."""
+        if not self._gathers:
+            return self.states_folder
+        tensors = {f"model/{name}": array for name, array in whole_weights(self.model).items()}
         tensors.update(export_moments(self.model, self.optimizer))
-        return save_state(self.states_folder, TrainingState(self.progress, tensors))
+        state = TrainingState(self.progress, tensors)
+        return save_state(self.states_folder, state) if self.group.is_first else self.states_folder
 
     def keep_weights(self) -> None:
-        """Write the weights of this step and delete those that are neither among the last nor among the best."""
+        """Write the weights of this step and delete those that are neither among the last nor among the best.
+
+        All ranks call this, the first one writes.
+        """
         train = self.config.train
         step = self.progress.step
-        save_weights(self.weights_folder, step, weights=export_weights(self.model))
+        if self._gathers:
+            weights = whole_weights(self.model)
+            if self.group.is_first:
+                save_weights(self.weights_folder, step, weights=weights)
         kept = steps_to_keep(
             [*(kept for kept in self.progress.kept_weights if kept != step), step],
             self.progress.validations,
@@ -76,14 +104,30 @@ class Session:
 
     def drop_weights(self) -> None:
         """Delete weight files that are not kept: after the state that no longer names them is on the disk."""
-        remove_others(self.weights_folder, self.progress.kept_weights)
+        if self.group.is_first:
+            remove_others(self.weights_folder, self.progress.kept_weights)
 
 
-def open_session(config: RunConfig, folder: Path, *, prepared: Prepared, precision: str, threads: int) -> Session:
-    """A run before its first step: the model drawn from the seed."""
-    device = choose_device(config.train.device)
+def open_session(
+    config: RunConfig,
+    folder: Path,
+    *,
+    prepared: Prepared,
+    progress: Progress,
+    state: TrainingState | None = None,
+    group: Group = ALONE,
+) -> Session:
+    """A run at ``progress``: weights and moments of ``state``, or before the first step the model of the seed."""
+    device = rank_device(config.train.device, group)
     model_config = real_model(config, prepared)
     model = build_transformer(model_config, seed=config.train.seed).to(device)
+    if state is not None:
+        load_weights(model, state.part("model"))
+    if config.train.sharding == "fsdp" and group.world_size > 1:
+        shard(model)
+    optimizer = build_adam(model, config.train)
+    if state is not None and state.progress.step > 0:
+        load_moments(model, optimizer, moments=state.tensors, step=state.progress.step)
     return Session(
         config=config,
         folder=folder,
@@ -91,10 +135,30 @@ def open_session(config: RunConfig, folder: Path, *, prepared: Prepared, precisi
         store=prepared.store("train"),
         model_config=model_config,
         model=model,
-        optimizer=build_adam(model, config.train),
+        optimizer=optimizer,
         device=device,
-        progress=Progress(precision=precision, threads=threads, data_digest=prepared.report.digest),
+        progress=progress,
+        group=group,
     )
+
+
+def rank_device(name: str, group: Group) -> torch.device:
+    """The device of this process: of several on a machine with GPUs each takes its own.
+
+    Raises TranslationError for a device that is not there, TrainingError where there are too few.
+    """
+    device = choose_device(name)
+    if group.world_size == 1 or device.type == "cpu":
+        return device
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    if device.type != "cuda" or group.local_rank >= count:
+        raise TrainingError(
+            f"train/session: process {group.local_rank + 1} of this machine finds {count} device(s) of kind "
+            f"{device.type}; wanted one each. Remedy: start as many processes as there are GPUs "
+            "(torchrun --nproc-per-node), or set train.device = cpu"
+        )
+    torch.cuda.set_device(group.local_rank)
+    return torch.device("cuda", group.local_rank)
 
 
 def check_fit(config: RunConfig, prepared: Prepared) -> None:

@@ -14,7 +14,9 @@ from torch import Tensor
 from headway.data.batch import Batch
 from headway.errors import TrainingError
 from headway.model.transformer import Transformer
+from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.loss import chunked_smoothed_loss
+from headway.train.sharding import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +42,41 @@ def train_step(
     label_smoothing: float,
     precision: str,
     clip_norm: float | None = None,
+    group: Group = ALONE,
 ) -> StepResult:
     """Forward and backward of every microbatch, then one update with the gradient of the mean over all their tokens.
 
     However the step's sentences are spread over microbatches, the gradient is the same (dropout apart: its masks come
-    from (seed, step, number of the microbatch), so a resumed run repeats them). TrainingError before anything has
-    moved when loss or gradient is not finite.
+    from (seed, step, number of the microbatch), so a resumed run repeats them, and several processes, each with its
+    share, equal one). TrainingError before anything has moved when loss or gradient is not finite.
     """
-    device = next(model.parameters()).device
-    num_target_tokens = sum(batch.num_target_tokens for batch in batches)
+    first, *_ = model.parameters()
+    shares = group.world_size if is_sharded(first) else 1  # sharded gradients are means over the ranks, wanted are sums
+    num_target_tokens, num_tokens, num_padded_tokens = group.sum(_count(batches)).tolist()
     sums = torch.zeros(2, dtype=torch.float64)
     optimizer.zero_grad()
     for index, batch in enumerate(batches):
-        torch.manual_seed(microbatch_seed(seed, step, index))
-        loss_and_nll = loss_sums(model, batch.to(device), label_smoothing=label_smoothing, precision=precision)
-        (loss_and_nll[0] / num_target_tokens).backward()
+        torch.manual_seed(microbatch_seed(seed, step, group.rank + index * group.world_size))
+        loss_and_nll = loss_sums(model, batch.to(first.device), label_smoothing=label_smoothing, precision=precision)
+        (loss_and_nll[0] / (num_target_tokens / shares)).backward()
         sums += loss_and_nll.detach().double().cpu()
-    loss, nll = (sums / num_target_tokens).tolist()
-    gradient_norm = torch.nn.utils.get_total_norm(
-        [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    )
+    group.sum_gradients(model.parameters())
+    loss, nll = (group.sum(sums) / num_target_tokens).tolist()
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    gradient_norm = whole(torch.nn.utils.get_total_norm(gradients))
     _check_finite(step, loss, gradient_norm=gradient_norm.item(), learning_rate=learning_rate)
     if clip_norm is not None:
         torch.nn.utils.clip_grads_with_norm_(model.parameters(), clip_norm, gradient_norm)
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+    for settings in optimizer.param_groups:
+        settings["lr"] = learning_rate
     optimizer.step()
     return StepResult(
         loss=loss,
         nll=nll,
         gradient_norm=gradient_norm.item(),
         num_target_tokens=num_target_tokens,
-        num_tokens=sum(batch.num_tokens for batch in batches),
-        num_padded_tokens=sum(batch.num_padded_tokens for batch in batches),
+        num_tokens=num_tokens,
+        num_padded_tokens=num_padded_tokens,
     )
 
 
@@ -89,6 +93,7 @@ def loss_sums(model: Transformer, batch: Batch, *, label_smoothing: float, preci
             model.output.weight,
             target_N=batch.target_out_BT[real_BT],
             label_smoothing=label_smoothing,
+            bias_V=model.output.bias,
         )
 
 
@@ -96,6 +101,13 @@ def microbatch_seed(seed: int, step: int, index: int) -> int:
     """Where the random stream of a microbatch starts; unlike numbers give unrelated streams."""
     digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+def _count(batches: Sequence[Batch]) -> Tensor:
+    """Real target tokens, tokens and positions of the microbatches; one without target tokens only fills a gap."""
+    real = [batch for batch in batches if batch.num_target_tokens]
+    counts = [(batch.num_target_tokens, batch.num_tokens, batch.num_padded_tokens) for batch in real]
+    return torch.tensor([(0, 0, 0), *counts]).sum(dim=0)
 
 
 def _check_finite(step: int, loss: float, *, gradient_norm: float, learning_rate: float) -> None:

@@ -15,6 +15,7 @@ from headway.data.store import Store, StoreWriter
 from headway.model.build import build_transformer
 from headway.text.bpe import learn_bpe
 from headway.train import validate as validate_module
+from headway.train.distributed import ALONE
 from headway.train.validate import store_losses, validate
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
@@ -48,7 +49,8 @@ def session(monkeypatch):
     monkeypatch.setattr(validate_module, "validation_losses", lambda session: (2.0, 1.0))
     monkeypatch.setattr(validate_module, "session_translator", lambda session: PlainTranslator())
     prepared = SimpleNamespace(texts=lambda part: (list(SOURCES), list(REFERENCES)))
-    return SimpleNamespace(config=load_text(RECIPE), prepared=prepared, progress=SimpleNamespace(step=7))
+    progress = SimpleNamespace(step=7)
+    return SimpleNamespace(config=load_text(RECIPE), prepared=prepared, progress=progress, group=ALONE)
 
 
 def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_text(session, tmp_path, capsys):
