@@ -61,6 +61,8 @@ class Translator:
         self.backend = backend
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
+        self.source_language = source_language
+        self.target_language = target_language
         self.search = search or SearchConfig()
         self.max_output_tokens = max_output_tokens
         self._cutter = Cutter(

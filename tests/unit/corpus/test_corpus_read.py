@@ -77,7 +77,7 @@ def test_one_side_may_be_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("source", "target", "format_name", "said"),
     [
-        ("t.txt", None, "auto", r"t\.txt is one file .* \.tsv, \.jsonl, \.ndjson, \.json\."),
+        ("t.txt", None, "auto", r"t\.txt is one file .* \.tsv, \.jsonl, \.ndjson, \.json, .*\."),
         ("t.gz", None, "auto", r"t\.gz is one file"),
         ("t.en", None, "moses", r"found one file \(t\.en\), wanted two"),
         ("a.tsv", "b.tsv", "tsv", r"found two files \(a\.tsv, b\.tsv\), wanted one for the format tsv"),
