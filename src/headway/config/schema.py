@@ -93,7 +93,7 @@ class CleanConfig(Section):
 class TextConfig(Section):
     """How text becomes token ids."""
 
-    model: Literal["bpe", "wordpiece"] = "bpe"
+    model: Literal["bpe", "wordpiece", "unigram"] = "bpe"
     shared_vocabulary: bool = True
     byte_fallback: bool = True
     sample_pairs: Annotated[int, Field(ge=0)] = 1_000_000  # the vocabulary is learnt from so many at most; 0: from all

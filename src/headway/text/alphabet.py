@@ -28,6 +28,13 @@ RUNS = "|".join(
 )
 
 
+def run_splitter() -> "PreTokenizer":
+    """Return the library's step from text to runs of characters."""
+    from tokenizers import Regex, pre_tokenizers  # noqa: PLC0415 - importing this room must be instant
+
+    return pre_tokenizers.Split(Regex(RUNS), "isolated")
+
+
 class Alphabet:
     """The symbols that a learner starts from, and the reserved tokens that come before what it learns.
 
@@ -90,7 +97,7 @@ class Alphabet:
         """
         from tokenizers import Regex, pre_tokenizers  # noqa: PLC0415 - importing this room must be instant
 
-        steps: list[PreTokenizer] = [pre_tokenizers.Split(Regex(RUNS), "isolated")]
+        steps = [run_splitter()]
         if self.byte_fallback:
             steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
         elif isolate_unknown:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from headway.text.bpe import learn_bpe
 from headway.text.tokenizer import Tokenizer
+from headway.text.unigram import learn_unigram
 from headway.text.wordpiece import learn_wordpiece
 
 
@@ -18,4 +19,4 @@ class Learner(Protocol):
         ...
 
 
-LEARNERS: dict[str, Learner] = {"bpe": learn_bpe, "wordpiece": learn_wordpiece}
+LEARNERS: dict[str, Learner] = {"bpe": learn_bpe, "wordpiece": learn_wordpiece, "unigram": learn_unigram}
