@@ -65,7 +65,7 @@ def search_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def given_search_options() -> list[str]:
     """The options of this page that the user of the command under way gave, as they are written."""
-    return [written(name) for name in _OPTIONS if _is_given(name)]
+    return [written(name) for name in _OPTIONS if is_given(name)]
 
 
 def written(name: str) -> str:
@@ -73,7 +73,7 @@ def written(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _is_given(name: str) -> bool:
+def is_given(name: str) -> bool:
     """Whether the parameter was on the command line."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
@@ -81,7 +81,7 @@ def _is_given(name: str) -> bool:
 def _decoding(given: dict[str, Any]) -> Decoding:
     """The settings, once nothing among them would be ignored."""
     is_sampling = bool(given["sample"])
-    unused = [written(name) for name in (_OF_BEAMS if is_sampling else _OF_SAMPLING) if _is_given(name)]
+    unused = [written(name) for name in (_OF_BEAMS if is_sampling else _OF_SAMPLING) if is_given(name)]
     if unused and is_sampling:
         raise click.UsageError(f"--sample has no beam; leave out {', '.join(unused)}.")
     if unused:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from headway.cli.documents import check_document, fill_document
 from headway.cli.reports import count
-from headway.cli.search_options import given_search_options, search_options
+from headway.cli.search_options import given_search_options, is_given, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
 from headway.errors import CorpusError
 from headway.translate.decoding import Decoding
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from headway.translate.translator import Translator
 
 _TABS = str.maketrans("\t", " ")
+_OF_LINES = {  # what a document has no use for
+    "output": "--output",
+    "output_format": "--format",
+    "n_best": "--n-best",
+    "alignment": "--alignment",
+    "prefix": "--prefix",
+    "targets": "--score",
+}
 _NAMED = 10  # line numbers that a warning names
 
 
@@ -68,6 +77,7 @@ class _Notes:
 
 @click.command("translate")
 @click.argument("file", default=STANDARD_STREAM)
+@click.argument("out", required=False)
 @click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The model folder.")
 @click.option("-s", "--sentence", "sentences", multiple=True, help="Translate these lines, not a file; repeatable.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
@@ -82,6 +92,8 @@ class _Notes:
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Translations of each line (jsonl only).")
 @click.option("--alignment", is_flag=True, help="Pairs of source and target tokens (tsv and jsonl).")
 @click.option("--prefix", default="", help="Every translation begins with this text.")
+@click.option("--overwrite", is_flag=True, help="In a document, translate what has a translation too.")
+@click.option("--as-final", is_flag=True, help="In a document, do not mark what was filled as in need of review.")
 @click.option("--score", "targets", metavar="FILE", help="Translate nothing: score the lines of FILE as translations.")
 @click.option("--device", default="auto", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where to compute.")
 @click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [torch's choice]")
@@ -89,6 +101,7 @@ class _Notes:
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     file: str,
+    out: str | None,
     model: Path,
     sentences: tuple[str, ...],
     output: str,
@@ -97,6 +110,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     n_best: int,
     alignment: bool,
     prefix: str,
+    overwrite: bool,
+    as_final: bool,
     targets: str | None,
     device: str,
     threads: int | None,
@@ -106,12 +121,20 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     Only a line feed ends a line; empty lines stay empty. FILE may be .gz .bz2 .xz .zst.
 
+    A document (.po .pot .tmx .xlf .xliff .sdlxliff .mqxliff .mxliff) is filled in place: OUT is FILE with its empty
+    translations filled, and all else as it was. OUT may be FILE.
+
     Example: headway translate -m runs/demo -s "3 May 2024"
+
+    Example: headway translate in.xlf out.xlf -m runs/demo
     """
     settings = _Settings(
         replace(decoding, n_best=n_best), alignment=alignment, prefix=prefix, batch_tokens=batch_tokens
     )
     _check_inputs(file, sentences, targets)
+    is_document = check_document(file, out, refused=[option for name, option in _OF_LINES.items() if is_given(name)])
+    if not is_document and (overwrite or as_final):
+        raise click.UsageError("--overwrite and --as-final are for documents: headway translate IN.xlf OUT.xlf.")
     _check(settings, output_format, scores=targets is not None)
     if threads:
         from headway.translate.backend import set_threads
@@ -120,6 +143,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     from headway.translate.translator import Translator
 
     translator = Translator.from_folder(model, device=device)
+    if is_document and out:
+        fill_document(
+            translator,
+            file,
+            out,
+            decoding=decoding,
+            batch_tokens=batch_tokens,
+            overwrite=overwrite,
+            for_review=not as_final,
+        )
+        return
     lines = chain.from_iterable(text.split("\n") for text in sentences) if sentences else read_lines(file)
     notes = _Notes()
     with open_writer(output) as writer:
