@@ -9,6 +9,7 @@ import click
 
 from headway.cli.options import overrides_option
 from headway.cli.reports import columns
+from headway.config.departure import departures
 from headway.config.load import load, load_preset, recipe_names, to_toml
 from headway.config.presets import BIG, PRESETS
 from headway.config.schema import ModelConfig, RunConfig, TrainConfig
@@ -117,7 +118,8 @@ def _measure(subject: Subject, length: int) -> Sizes:
     if run is None:
         return Sizes(counts, cost, length, None, 0, None)
     tokens = run.train.microbatch_tokens or run.train.batch_tokens
-    memory = training_memory(model, microbatch_tokens=tokens, value_bytes=2 if run.train.precision == "bf16" else 4)
+    value_bytes = 2 if run.train.precision == "bf16" else 4
+    memory = training_memory(model, microbatch_tokens=tokens, value_bytes=value_bytes, length=length)
     return Sizes(counts, cost, length, memory, tokens, peak_learning_rate(run.train, model.d_model))
 
 
@@ -141,6 +143,7 @@ def _facts(subject: Subject, sizes: Sizes) -> dict[str, object]:
             "float16": cache_bytes_per_token(model, value_bytes=2),
             "float32": cache_bytes_per_token(model, value_bytes=4),
         },
+        "departures": departures(model),
         "notes": _notes(model),
     }
     if memory is not None:
@@ -160,6 +163,7 @@ def _notes(model: ModelConfig) -> list[str]:
 def _text(subject: Subject, sizes: Sizes) -> str:
     counts, cost, length = sizes.counts, sizes.cost, sizes.length
     cache = cache_bytes_per_token(subject.model)
+    left = departures(subject.model)
     rows = [
         ("parameters", f"{counts.total:,}", ""),
         *((f"  {name.replace('_', ' ')}", f"{number:,}", "") for name, number in asdict(counts).items() if number),
@@ -168,6 +172,8 @@ def _text(subject: Subject, sizes: Sizes) -> str:
         ("multiply-adds a target token", f"{cost.target_token:,}", f"decoder, softmax; {length} + {length} tokens"),
         ("cache bytes a token", f"{cache:,}", "float16; a target token a hypothesis, a source token a sentence"),
         *_training_rows(subject, sizes),
+        ("departures from the paper", str(len(left) or "none"), ""),
+        *(("  " + name.replace("_", " "), "", what) for name, what in left.items()),
     ]
     notes = [f"\nNote: {note}" for note in _notes(subject.model)]
     return "\n".join(

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headway.config.departure import departures
 from headway.config.load import to_toml
 from headway.config.schema import RunConfig
 from headway.folder.contents import FolderConfig
@@ -67,6 +68,7 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
     ]
     if run.note:
         lines += ["", _inline(run.note)]
+    left = "; ".join(departures(model).values())
     layers = f"{model.num_encoder_layers} encoder and {model.num_decoder_layers} decoder layers"
     vocabulary = f"{model.vocab_size:,} shared" if config.text.shared_vocabulary else _separate(config)
     return "\n".join(
@@ -75,6 +77,7 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
             "",
             f"- parameters: {num_parameters:,}",
             f"- shape: {layers}, d_model {model.d_model:,}, d_ff {model.d_ff:,}, {model.num_heads} heads",
+            *([f"- departures from the paper: {left}"] if left else []),
             f"- vocabulary: {vocabulary} tokens",
             f"- decoding: beam {config.search.beam_size}, length penalty {config.search.length_penalty:g}, "
             f"at most {config.search.max_extra_tokens} tokens more than the source",

@@ -1,10 +1,12 @@
 """How large a model is, before it is built: parameters, multiply-adds, cache and training memory, without torch.
 
-Letters: d = d_model, ff = d_ff, K = num_heads * d_k, U = num_heads * d_v, V = vocabulary, N = layers of a stack,
-n = source length, m = target length, both in tokens.
+Letters: d = d_model, ff = d_ff, h = num_heads, K = h * d_k, U = h * d_v, L and W the same for the heads of keys and
+values (K and U unless num_kv_heads is given), V = vocabulary, N = layers of a stack, n = source length, m = target
+length, both in tokens.
 """
 
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from headway.config.schema import ModelConfig
 
@@ -18,6 +20,10 @@ BIG_ERRATUM = (
 OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
 LOSS_CHUNK_BYTES = 16 * 2**20  # as in headway.train.loss
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
+RELATIVE_BUCKETS = 32  # as in headway.nn.position
+NORM_VECTORS = {"layer": 2, "rms": 1}  # gain and bias, or gain
+FEED_FORWARD_MATRICES = {"relu": 2, "gelu": 2, "silu": 2, "swiglu": 3}
+KEPT_INSIDE = {"relu": 1, "gelu": 2, "silu": 2, "swiglu": 4}  # vectors of ff that a backward pass needs
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class ParameterCounts:
     """Trained numbers, by component; every matrix that is shared is counted once."""
 
     embedding: int  # of source, target and softmax: 1, 2 or 3 matrices
-    positions: int  # the learned tables, one a stack; 0 for sinusoids
+    positions: int  # the learned tables, one a stack: learned and t5; else 0
     encoder_attention: int
     encoder_feed_forward: int
     encoder_norm: int
@@ -33,6 +39,7 @@ class ParameterCounts:
     decoder_cross_attention: int
     decoder_feed_forward: int
     decoder_norm: int
+    output_bias: int
 
     @property
     def total(self) -> int:
@@ -41,8 +48,8 @@ class ParameterCounts:
 
     @property
     def non_embedding(self) -> int:
-        """All but the token and position embeddings."""
-        return self.total - self.embedding - self.positions
+        """All but the token and position embeddings and the bias of the logits."""
+        return self.total - self.embedding - self.positions - self.output_bias
 
 
 @dataclass(frozen=True)
@@ -81,103 +88,151 @@ class TrainingMemory:
         return sum(asdict(self).values())
 
 
-def _widths(config: ModelConfig) -> tuple[int, int, int]:
-    """Give d, K and U."""
-    return config.d_model, config.num_heads * config.key_size, config.num_heads * config.value_size
+class _Widths(NamedTuple):
+    """Of all heads together: d, K, U, L and W."""
+
+    model: int
+    query: int
+    mixed: int
+    key: int
+    value: int
+
+
+def _widths(config: ModelConfig) -> _Widths:
+    heads, shared = config.num_heads, config.kv_heads
+    return _Widths(
+        model=config.d_model,
+        query=heads * config.key_size,
+        mixed=heads * config.value_size,
+        key=shared * config.key_size,
+        value=shared * config.value_size,
+    )
 
 
 def count_parameters(config: ModelConfig) -> ParameterCounts:
     """Count the parameters of a model exactly.
 
-    Attention: W_Q, W_K of d x K, W_V of d x U, W_O of U x d, with biases on all four only with ``attention_bias``.
-    Feed forward: d x ff and ff x d, with biases. LayerNorm: gain and bias of d, two an encoder layer and three a
-    decoder layer; post-norm has no final one. The softmax has no bias. Section 3 of the paper and its Table 3.
+    Attention: W_Q of d x K, W_K of d x L, W_V of d x W, W_O of U x d, with biases on all four only with
+    ``attention_bias``. Feed forward: d x ff and ff x d, with biases; gated: two of d x ff and one of ff x d, without.
+    LayerNorm: gain and bias of d, two an encoder layer and three a decoder layer; RMSNorm: gain alone; pre-norm: one
+    more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3.
     """
-    d, key, value = _widths(config)
-    attention = 2 * d * key + 2 * d * value + (2 * key + value + d if config.attention_bias else 0)
-    feed_forward = 2 * d * config.d_ff + config.d_ff + d
-    norm = 2 * d
-    source_rows = config.vocab_size if config.source_vocab_size is None else config.source_vocab_size
-    own_matrices = (
-        EMBEDDING_MATRICES[config.embedding_sharing] - 1
-    )  # those of the target's vocabulary beside the source's
-    rows = source_rows + own_matrices * config.vocab_size
+    width, bias = _widths(config), config.attention_bias
+    d = width.model
+    attention = d * (width.query + width.key + width.value + width.mixed)
+    attention += width.query + width.key + width.value + d if bias else 0
+    matrices = FEED_FORWARD_MATRICES[config.activation]
+    feed_forward = matrices * d * config.d_ff + (config.d_ff + d if matrices == 2 else 0)
+    norm = NORM_VECTORS[config.norm] * d
+    final = int(config.norm_placement == "pre")
     encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
     return ParameterCounts(
-        embedding=rows * d,
-        positions=2 * config.max_positions * d if config.positions == "learned" else 0,
+        embedding=_embedding_rows(config) * d,
+        positions=2 * _position_numbers(config),
         encoder_attention=encoders * attention,
         encoder_feed_forward=encoders * feed_forward,
-        encoder_norm=encoders * 2 * norm,
+        encoder_norm=(encoders * 2 + final) * norm,
         decoder_self_attention=decoders * attention,
         decoder_cross_attention=decoders * attention,
         decoder_feed_forward=decoders * feed_forward,
-        decoder_norm=decoders * 3 * norm,
+        decoder_norm=(decoders * 3 + final) * norm,
+        output_bias=config.vocab_size if config.output_bias else 0,
     )
+
+
+def _embedding_rows(config: ModelConfig) -> int:
+    """Count the rows of d of all embedding matrices."""
+    source_rows = config.vocab_size if config.source_vocab_size is None else config.source_vocab_size
+    matrices = EMBEDDING_MATRICES[config.embedding_sharing]
+    return config.vocab_size if matrices == 1 else source_rows + (matrices - 1) * config.vocab_size
+
+
+def _position_numbers(config: ModelConfig) -> int:
+    """Count the trained numbers of one stack's positions."""
+    tables = {"learned": config.max_positions * config.d_model, "t5": RELATIVE_BUCKETS * config.num_heads}
+    return tables.get(config.positions, 0)
 
 
 def count_multiply_adds(config: ModelConfig, *, source_length: int, target_length: int) -> MultiplyAdds:
     """Count the multiply-adds of the matrix products, for a token of each side.
 
-    Encoder, a source token:       N (2 d K + 2 d U + 2 d ff + n (K + U))
-    Cross-attention, a source token: N d (K + U), its keys and values
-    Decoder, a target token:       N (3 d K + 3 d U + 2 d ff + m (K + U) + n (K + U))
+    Encoder, a source token:       N (d (K + L + W + U) + F + n (K + U))
+    Cross-attention, a source token: N d (L + W), its keys and values
+    Decoder, a target token:       N (d (2 K + L + W + 2 U) + F + m (K + U) + n (K + U))
     Softmax, a target token:       d V
 
-    Every query is counted against all m targets, as a dense product computes it. A decoding step with a cache that
-    holds m tokens costs the same; lengths of 0 give the weights that one step touches. Biases, norms, residuals and
-    exponentials are left out.
+    F is 2 d ff, and 3 d ff where it is gated. Every query is counted against all m targets, as a dense product computes
+    it; a window only hides them. A decoding step with a cache that holds m tokens costs the same; lengths of 0 give the
+    weights that one step touches. Biases, norms, residuals, rotations and exponentials are left out.
     """
-    d, key, value = _widths(config)
-    feed_forward = 2 * d * config.d_ff
-    projections = 2 * d * key + 2 * d * value
-    cross = d * key + d * value  # W_Q and W_O for a target token, as many numbers in W_K and W_V for a source token
-    over_source = source_length * (key + value)
-    over_target = target_length * (key + value)
+    d, query, mixed, key, value = _widths(config)
+    feed_forward = FEED_FORWARD_MATRICES[config.activation] * d * config.d_ff
+    projections = d * (query + key + value + mixed)
+    over_source = source_length * (query + mixed)
+    over_target = target_length * (query + mixed)
     encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
     return MultiplyAdds(
         encoder=encoders * (projections + feed_forward + over_source),
-        cross_projection=decoders * cross,
-        decoder=decoders * (projections + over_target + cross + over_source + feed_forward),
+        cross_projection=decoders * d * (key + value),
+        decoder=decoders * (projections + over_target + d * (query + mixed) + over_source + feed_forward),
         softmax=d * config.vocab_size,
     )
 
 
 def cache_bytes_per_token(config: ModelConfig, *, value_bytes: int = 2) -> int:
-    """Give the bytes of keys and values that one token leaves in the decoder: N (K + U), times the bytes of a number.
+    """Give the bytes of keys and values that one token leaves in the decoder: N (L + W), times the bytes of a number.
 
     The same for a target token (self-attention, one a hypothesis) and a source token (cross-attention, one a sentence).
-    ``value_bytes`` is 2 for float16 and bfloat16, 4 for float32.
+    With an attention window w only the last w target tokens are kept. ``value_bytes`` is 2 for float16 and bfloat16, 4
+    for float32.
     """
-    _, key, value = _widths(config)
-    return config.num_decoder_layers * (key + value) * value_bytes
+    width = _widths(config)
+    return config.num_decoder_layers * (width.key + width.value) * value_bytes
 
 
-def training_memory(config: ModelConfig, *, microbatch_tokens: int, value_bytes: int = 4) -> TrainingMemory:
+def training_memory(
+    config: ModelConfig, *, microbatch_tokens: int, value_bytes: int = 4, length: int = 27
+) -> TrainingMemory:
     """Estimate the bytes that training takes for microbatches of so many tokens on each side.
 
     Weights, their gradients and Adam's two moments: 4, 4 and 8 bytes a parameter. Activations kept for the backward
     pass, in numbers a token, where attention is the fused kernel (no n x n matrix is kept):
 
-    encoder layer: 2 K + 3 U + ff for the projections, 6 d for two sub-layers: sum, norm and dropout mask of each
-    decoder layer: 2 K + 3 U + ff, for cross-attention K + 2 U a target and K + U a source token, 9 d for three
+    encoder layer: K + L + W + 2 U + ff for the projections, 6 d for two sub-layers: sum, norm and dropout mask of each
+    decoder layer: K + L + W + 2 U + ff, for cross-attention K + 2 U a target and L + W a source token, 9 d for three
                    sub-layers
     embeddings:    3 d in each stack
+
+    More is kept by: another activation than relu, 2 ff in the place of ff, or 4 ff where it is gated; dropout within,
+    2 ff more; RMSNorm, d more a norm; pre-norm, the input of one norm more a stack; fewer heads of keys, K more an attention. On a CPU
+    dropout of attention weights keeps 3 h n more an attention, and T5's positions h n more a self-attention, with
+    sentences of n = ``length`` tokens.
 
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
     thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
     0.43 MB in bf16; counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
     chunks: two of them and the softmax matrix' gradient, whatever the tokens. torch itself takes some 0.3 GB more.
     """
-    d, key, value = _widths(config)
     parameters = count_parameters(config).total
-    encoder = 2 * key + 3 * value + config.d_ff + 6 * d
-    decoder = 4 * key + 6 * value + config.d_ff + 9 * d
-    numbers = config.num_encoder_layers * encoder + config.num_decoder_layers * decoder + 6 * d
     return TrainingMemory(
         weights=4 * parameters,
         gradients=4 * parameters,
         moments=8 * parameters,
-        activations=round(OVERHEAD[value_bytes] * microbatch_tokens * numbers * value_bytes),
-        loss=2 * LOSS_CHUNK_BYTES + 4 * d * config.vocab_size,
+        activations=round(OVERHEAD[value_bytes] * microbatch_tokens * _kept_numbers(config, length) * value_bytes),
+        loss=2 * LOSS_CHUNK_BYTES + 4 * config.d_model * config.vocab_size,
     )
+
+
+def _kept_numbers(config: ModelConfig, length: int) -> int:
+    """Count the numbers that a pair of tokens leaves for the backward pass; see ``training_memory``."""
+    d, query, mixed, key, value = _widths(config)
+    encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
+    attention = query + key + value + 2 * mixed + (query if config.kv_heads < config.num_heads else 0)
+    attention += 3 * config.num_heads * length if config.attention_dropout else 0
+    relative = config.num_heads * length if config.positions == "t5" and not config.attention_dropout else 0
+    inside = (KEPT_INSIDE[config.activation] + (2 if config.activation_dropout else 0)) * config.d_ff
+    sublayer = (3 if config.norm == "layer" else 4) * d
+    encoder = attention + relative + inside + 2 * sublayer
+    decoder = 2 * attention + relative + inside + 3 * sublayer
+    final = 2 * (sublayer - 2 * d) if config.norm_placement == "pre" else 0
+    return encoders * encoder + decoders * decoder + 6 * d + final

@@ -93,8 +93,8 @@ def _additive(
     A row of nothing but -inf would give NaN, forward or backward; such a query keeps its numbers.
     """
     if bias_HTS is None or mask is None or nothing is None:
-        return mask if bias_HTS is None else bias_HTS.to(dtype)
-    return bias_HTS.to(dtype).masked_fill(~(mask | nothing), -math.inf)
+        return mask if bias_HTS is None else bias_HTS[None].to(dtype)
+    return bias_HTS[None].to(dtype).masked_fill(~(mask | nothing), -math.inf)
 
 
 def _fold(x_BHTK: Tensor, num_groups: int) -> Tensor:
@@ -108,8 +108,10 @@ def _fold_mask(mask: Tensor | None, q_BHTK: Tensor, *, num_groups: int) -> Tenso
     _, num_heads, num_queries, _ = q_BHTK.shape
     if mask is None or num_groups == num_heads or (mask.shape[-2] == 1 and (mask.dim() < 3 or mask.shape[-3] == 1)):
         return mask
-    mask = mask.expand(*mask.shape[:-3], num_heads, num_queries, mask.shape[-1])
-    return mask.unflatten(-3, (num_groups, -1)).flatten(-3, -2)
+    # four dimensions: with three the fused kernel of a CPU gives way to one that stores the weights
+    num_rows = mask.shape[0] if mask.dim() == 4 else 1
+    mask = mask.expand(num_rows, num_heads, num_queries, mask.shape[-1])
+    return mask.unflatten(1, (num_groups, -1)).flatten(2, 3)
 
 
 class MultiHeadAttention(nn.Module):
