@@ -81,7 +81,7 @@ class BpeDropout:
         assert len(merges) < NO_MERGE >> COLUMN_BITS, "a merge's priority and place fit into 31 bits"
         self._tokenizer = tokenizer
         self._piece_bytes = np.asarray([len(piece) for piece in tokenizer.pieces], np.int64)
-        self._symbols = _symbols(ids, num_reserved=len(CONTROL_TOKENS) + len(tokenizer.tags))
+        self._symbols = _symbols(tokenizer.names, frozenset([*range(len(CONTROL_TOKENS)), *tokenizer.tags.values()]))
         self._merges = _Merges.of(ids, merges, tokenizer.pieces)
         # Entry k: a draw below it drops k + 1 merges in a row, one after the other.
         self._thresholds = _thresholds(probability)
@@ -135,7 +135,8 @@ class BpeDropout:
             except UnicodeDecodeError:
                 yield len(content)
                 continue
-            yield from self._tokenizer.run_lengths(text)
+            runs = self._tokenizer.prepared_runs(text)
+            yield from [len(run) if self._tokenizer.byte_fallback else len(run.encode()) for run in runs]
 
     def _drops_any(self, keys_W: Keys, num_merges_W: Ints) -> NDArray[np.bool_]:
         """Tell which words lose a merge on their way; the others stay as they are, which saves most of the work."""
@@ -190,14 +191,14 @@ class _Symbols:
     lengths: Ints
 
 
-def _symbols(ids: dict[str, int], *, num_reserved: int) -> _Symbols:
+def _symbols(names: Sequence[str], reserved: frozenset[int]) -> _Symbols:
     """Bytes or characters of each token; a reserved token, or one of unknown symbols, is its own only symbol."""
-    names = sorted(ids, key=ids.__getitem__)
+    ids = {name: token_id for token_id, name in enumerate(names)}
     flat: list[int] = []
     lengths: list[int] = []
     for token_id, name in enumerate(names):
         symbols = [ids.get(character, -1) for character in name]
-        if token_id < num_reserved or -1 in symbols:
+        if token_id in reserved or -1 in symbols:
             symbols = [token_id]
         flat.extend(symbols)
         lengths.append(len(symbols))

@@ -130,19 +130,30 @@ class Tokenizer:
         return self._leading_space and not self.imported
 
     @property
+    def names(self) -> Sequence[str]:
+        """The tokens by id, as the vocabulary writes them."""
+        return self._names
+
+    @property
     def pieces(self) -> Sequence[bytes]:
         """The bytes that each token adds to a text, by id; joined, they are the text after its leading space."""
         return self._pieces
 
-    def run_lengths(self, text: str) -> list[int]:
-        """Bytes of each run of a text that has its leading space already; no token crosses from one run into the next.
+    def runs(self, text: str) -> list[str]:
+        """The runs of a text that no token crosses, as the vocabulary writes them: a character is a byte, with bytes.
 
         Only for a tokenizer that was learnt here.
         """
+        return self.prepared_runs(f" {text}" if self._leading_space and text else text)
+
+    def prepared_runs(self, text: str) -> list[str]:
+        """The same for a text that has its leading space already, as the pieces of its tokens have."""
         assert not self.imported, "runs are those of the text itself"
-        if self.byte_fallback:  # one character a byte
-            return [len(run) for run, _ in self._inner.pre_tokenizer.pre_tokenize_str(text)]
-        return [len(run.encode()) for run, _ in self._inner.pre_tokenizer.pre_tokenize_str(text)]
+        return [run for run, _ in self._inner.pre_tokenizer.pre_tokenize_str(text)]
+
+    def encode_run(self, run: str) -> list[int]:
+        """Token ids of one run, as ``runs`` gives them."""
+        return [token.id for token in self._inner.model.tokenize(run)] if run else []
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``, without BOS and EOS; raises TextError for a lone surrogate."""
