@@ -8,7 +8,7 @@ class Hypothesis:
     """``token_ids`` has no BOS and ends in EOS; ``log_prob`` is their sum of natural logs, ``score`` that by length.
 
     ``is_cut``: it ends at the last allowed position, where only EOS may stand, so the text may be incomplete.
-    ``count``: how many samples gave it; 1 from a search. ``has_phrases``: every phrase asked for is in it.
+    ``count``: how many samples gave it; 1 from a search. ``phrases_met``: every phrase asked for is in it.
     """
 
     token_ids: tuple[int, ...]
@@ -16,4 +16,4 @@ class Hypothesis:
     score: float
     is_cut: bool = False
     count: int = 1
-    has_phrases: bool = True
+    phrases_met: bool = True
