@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from headway.config.schema import CleanConfig
-from headway.corpus.fingerprint import fingerprint
+from headway.corpus.fingerprint import FingerprintSet, fingerprint
 from headway.corpus.pair import SentencePair
 
 Test = Callable[[SentencePair], bool]  # True: drop the pair
@@ -61,7 +61,7 @@ class CleanReport:
 def clean(pairs: Iterable[SentencePair], settings: CleanConfig, report: CleanReport) -> Iterator[SentencePair]:
     """Yield the pairs that pass every filter of ``FILTERS``, untouched (no trimming), in order.
 
-    Memory: with ``drop_duplicates`` about 100 bytes a pair kept.
+    Memory: with ``drop_duplicates`` 13 to 27 bytes a pair kept.
     """
     tests = {name: test for name, make in FILTERS.items() if (test := make(settings)) is not None}
     report.active.update(tests)
@@ -115,15 +115,8 @@ def _duplicate(settings: CleanConfig) -> Test | None:
     """Exactly this pair was kept before, by 64-bit fingerprints. It comes last, as it remembers what it lets pass."""
     if not settings.drop_duplicates:
         return None
-    seen: set[int] = set()
-
-    def test(pair: SentencePair) -> bool:
-        mark = fingerprint(pair.source, pair.target)
-        known = mark in seen
-        seen.add(mark)
-        return known
-
-    return test
+    seen = FingerprintSet()
+    return lambda pair: not seen.add(fingerprint(pair.source, pair.target))
 
 
 # In the order of application. Each takes the settings and gives its test, or None when the settings switch it off.

@@ -7,17 +7,22 @@ from typing import Literal
 from headway.corpus.pair import SentencePair
 
 Kind = Literal["pair", "source", "target"]
+Place = tuple[int, str]  # a line of training text, from 1, and the corpus that it is of
 
 NUM_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapExample:
-    """A validation or test pair (its line and texts) and the first line of training that shares ``kind`` with it."""
+    """A validation or test pair (its line and texts) and the first line of training that shares ``kind`` with it.
+
+    ``corpus`` names the corpus of that line where there are several.
+    """
 
     kind: Kind
     pair: SentencePair
     training_line: int
+    corpus: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +49,57 @@ class OverlapCounter:
 
     def __init__(self, pairs: Iterable[SentencePair]) -> None:
         self._pairs = list(pairs)
-        # For each key that is looked for: the training line that had it first, 0 while none has.
-        self._line_of: dict[Kind, dict[str | tuple[str, str], int]] = {"pair": {}, "source": {}, "target": {}}
-        for pair in self._pairs:
-            for kind, key in _keys(pair):
-                self._line_of[kind][key] = 0
+        # For each key that is looked for: the place in training that had it first, None while none has.
+        self._pair: dict[tuple[str, str], Place | None] = {}
+        self._source: dict[str, Place | None] = {}
+        self._target: dict[str, Place | None] = {}
+        for source, target in map(_sides, self._pairs):
+            if source and target:
+                self._pair[source, target] = None
+            if source:
+                self._source[source] = None
+            if target:
+                self._target[target] = None
 
     def watch(self, training: Iterable[SentencePair]) -> Iterator[SentencePair]:
         """Yield the training pairs as they come, and take note of those that are looked for."""
         for pair in training:
-            for kind, key in _keys(pair):
-                lines = self._line_of[kind]
-                if lines.get(key) == 0:
-                    lines[key] = pair.line
+            self.see(pair.source, pair.target, line=pair.line)
             yield pair
+
+    def see(self, source: str, target: str, *, line: int, corpus: str = "") -> None:
+        """Take note of one training pair, at a line from 1 of its corpus, if it is looked for."""
+        source, target = source.strip(), target.strip()
+        if source in self._source:
+            self._source[source] = self._source[source] or (line, corpus)
+            if (source, target) in self._pair:
+                self._pair[source, target] = self._pair[source, target] or (line, corpus)
+        if target in self._target:
+            self._target[target] = self._target[target] or (line, corpus)
 
     def result(self) -> Overlap:
         """The counts of what has flowed by so far."""
-        counts: dict[Kind, int] = {"pair": 0, "source": 0, "target": 0}
-        examples: dict[Kind, list[OverlapExample]] = {"pair": [], "source": [], "target": []}
+        found: dict[Kind, list[OverlapExample]] = {"pair": [], "source": [], "target": []}
         for pair in self._pairs:
-            for kind, key in _keys(pair):
-                line = self._line_of[kind][key]
-                if line:
-                    counts[kind] += 1
-                    if len(examples[kind]) < NUM_EXAMPLES:
-                        examples[kind].append(OverlapExample(kind, pair, line))
-        best_first = [example for kind in examples for example in examples[kind]]
+            source, target = _sides(pair)
+            places: dict[Kind, Place | None] = {
+                "pair": self._pair.get((source, target)),
+                "source": self._source.get(source),
+                "target": self._target.get(target),
+            }
+            for kind, place in places.items():
+                if place is not None:
+                    found[kind].append(OverlapExample(kind, pair, *place))
+        best_first = [example for kind in found for example in found[kind][:NUM_EXAMPLES]]
         return Overlap(
             num_pairs=len(self._pairs),
-            pairs=counts["pair"],
-            sources=counts["source"],
-            targets=counts["target"],
+            pairs=len(found["pair"]),
+            sources=len(found["source"]),
+            targets=len(found["target"]),
             examples=tuple(best_first[:NUM_EXAMPLES]),
         )
 
 
-def _keys(pair: SentencePair) -> Iterator[tuple[Kind, str | tuple[str, str]]]:
-    """What can be found of a pair: both sides together, the source, the target."""
-    source, target = pair.source.strip(), pair.target.strip()
-    if source and target:
-        yield "pair", (source, target)
-    if source:
-        yield "source", source
-    if target:
-        yield "target", target
+def _sides(pair: SentencePair) -> tuple[str, str]:
+    """Source and target as they are compared."""
+    return pair.source.strip(), pair.target.strip()

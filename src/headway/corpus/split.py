@@ -1,9 +1,11 @@
 """Which pairs of a corpus are held out from training."""
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable
 from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headway.corpus.fingerprint import fingerprint
 
@@ -38,16 +40,21 @@ def hold_out_sources(sources: Iterable[str], *, seed: int, at_most: int, share: 
     repeats more often than pairs may be held out), it falls back to ``hold_out``: sources then stand on both sides,
     which the overlap report counts.
     """
-    marks = array("Q", (fingerprint(source.strip(), seed=seed) for source in sources))
-    counts = Counter(marks)
-    chosen: set[int] = set()
+    numbers = array("Q", (fingerprint(source.strip(), seed=seed) for source in sources))
+    return hold_out_marks(np.frombuffer(numbers, np.uint64), seed=seed, at_most=at_most, share=share)
+
+
+def hold_out_marks(marks: NDArray[np.uint64], *, seed: int, at_most: int, share: float) -> frozenset[int]:
+    """As ``hold_out_sources``, of the sources' seeded fingerprints: some 30 bytes a source while it chooses."""
+    values, counts = np.unique(marks, return_counts=True)
     space = num_held_out(len(marks), at_most=at_most, share=share)
-    for mark in sorted(counts):
+    chosen: list[np.uint64] = []
+    for value, count in zip(values, counts, strict=True):  # in order of fingerprints
         if space == 0:
             break
-        if counts[mark] <= space:
-            chosen.add(mark)
-            space -= counts[mark]
+        if count <= space:
+            chosen.append(value)
+            space -= int(count)
     if not chosen:
         return hold_out(len(marks), seed=seed, at_most=at_most, share=share)
-    return frozenset(index for index, mark in enumerate(marks) if mark in chosen)
+    return frozenset(np.flatnonzero(np.isin(marks, np.array(chosen))).tolist())

@@ -1,22 +1,26 @@
 """From files of parallel text to what training reads: cleaned, divided, encoded by a vocabulary learnt from it."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
-from itertools import chain, islice
+from itertools import chain, groupby
 from pathlib import Path
 
+import numpy as np
+
 from headway.config.schema import DataConfig, RunConfig
-from headway.corpus.clean import CleanReport, clean
 from headway.corpus.language import check_language
-from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer, read_lines
+from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
-from headway.corpus.read import read
-from headway.corpus.split import hold_out_sources
+from headway.data.cleaned import Block
+from headway.data.corpora import Progress, TrainingText, clean_corpora, corpora_of, files_of, read_corpus
+from headway.data.encoder import Encoder
+from headway.data.mixture import Mixture, Share
 from headway.data.prepared import (
+    CorpusReport,
     Dropped,
     Encoded,
     Prepared,
@@ -27,25 +31,26 @@ from headway.data.prepared import (
     write_report,
     write_tokenizers,
 )
-from headway.data.store import Store, StoreWriter
+from headway.data.store import StoreWriter
+from headway.data.vocabulary import choose_sample, learn_vocabulary
 from headway.errors import DataError
-from headway.text.bpe import learn_bpe
 from headway.text.tokenizer import Tokenizer
 
-VERSION = 1  # of what preparing does: another one means that everything is prepared again
-CLEANED = "cleaned.jsonl"
-CHUNK = 10_000  # pairs encoded at once, and between two calls of on_progress
+VERSION = 2  # of what preparing does: another one means that everything is prepared again
+CLEANED = "cleaned.blocks"
 NUM_LINES = 3
+PARTS_OF_DATA = ("train", "validation", "test")
 
-Progress = Callable[[str, int], None]
+Tagged = tuple[str, Block]  # pairs of one tag
 
 
 def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Progress | None = None) -> Prepared:
     """Prepare the data that a run names, or take it from ``out_dir`` where equal input and settings prepared it.
 
-    Training text is cleaned. Without validation files, ``data.held_out_pairs`` of it, chosen by ``train.seed``, are
-    held out, pairs with the same source together; this alone needs the source side in memory. Validation and test
-    text are taken as they are. ``on_progress`` hears a stage (clean, learn, encode) and how many pairs it has seen.
+    Training text is cleaned, each corpus for itself. Without validation files, ``data.held_out_pairs`` of it, chosen by
+    ``train.seed``, are held out, pairs with the same source together. Validation and test text are taken as they are.
+    ``on_progress`` hears a stage (clean, learn, encode) and how many pairs it has seen. Memory: some 60 bytes a
+    training pair, and what learning and encoding take; the text itself waits on the disk, beside the result.
 
     Raises DataError when too few pairs are left or the disk is full, CorpusError and TextError as their rooms do.
     """
@@ -78,16 +83,17 @@ def _ignore(stage: str, count: int) -> None:
 
 def _check_settings(config: RunConfig) -> None:
     data = config.data
-    check_language(data.source_language, name="data.source_language")
-    check_language(data.target_language, name="data.target_language")
-    for part in ("train", "validation", "test"):
-        source, target = _names(data, part)
-        if not source and (target or part == "train"):
-            found = f"data.{part}_target is {target!r}, data.{part}_source is empty" if target else "it is empty"
-            raise DataError(
-                f"data/prepare: data.{part}_source must name a file; {found}. "
-                f"Set data.{part}_source (and data.{part}_target for two files)."
-            )
+    for section, place in ((data, "data"), *((corpus, "data.corpora") for corpus in data.corpora)):
+        check_language(section.source_language, name=f"{place}.source_language")
+        check_language(section.target_language, name=f"{place}.target_language")
+    for part in PARTS_OF_DATA:
+        _check_named(data, part)
+    names = [name for part in PARTS_OF_DATA for corpus in corpora_of(data, part) for name in files_of(corpus)]
+    if names.count(STANDARD_STREAM) > 1:
+        raise DataError(
+            f"data/prepare: {names.count(STANDARD_STREAM)} files are standard input (-); wanted one at most, as it can "
+            "be read only once. Name files for the others."
+        )
     if config.text.shared_vocabulary and config.model.source_vocab_size is not None:
         raise DataError(
             f"data/prepare: model.source_vocab_size is {config.model.source_vocab_size}, but text.shared_vocabulary is "
@@ -95,33 +101,29 @@ def _check_settings(config: RunConfig) -> None:
         )
 
 
-def _names(data: DataConfig, part: str) -> tuple[str, str]:
-    return {
-        "train": (data.train_source, data.train_target),
-        "validation": (data.validation_source, data.validation_target),
-        "test": (data.test_source, data.test_target),
-    }[part]
-
-
-def _read(data: DataConfig, data_dir: Path, part: str) -> Iterator[SentencePair]:
-    source, target = (name if name == STANDARD_STREAM else data_dir / name for name in _names(data, part))
-    return read(
-        source,
-        target if _names(data, part)[1] else None,
-        source_language=data.source_language,
-        target_language=data.target_language,
-        format=data.format,
-        source_field=data.source_field,
-        target_field=data.target_field,
-    )
+def _check_named(data: DataConfig, part: str) -> None:
+    """A target needs its source, training needs text, and validation and test need tags that are trained."""
+    source, target, tag = (getattr(data, f"{part}_{name}", "") for name in ("source", "target", "tag"))
+    if not source and (target or (part == "train" and not data.corpora)):
+        found = f"data.{part}_target is {target!r}, data.{part}_source is empty" if target else "it is empty"
+        raise DataError(
+            f"data/prepare: data.{part}_source must name a file; {found}. "
+            f"Set data.{part}_source (and data.{part}_target for two files)."
+        )
+    known = dict.fromkeys(corpus.tag for corpus in data.training_corpora)
+    if part != "train" and ((source and tag not in known) or (tag and not source)):
+        raise DataError(
+            f"data/prepare: data.{part}_tag is {tag!r} with data.{part}_source {source!r}; the training corpora have "
+            f"the tags {', '.join(map(repr, known))}. Set data.{part}_tag to that of the text, or to nothing without."
+        )
 
 
 def _digest(config: RunConfig, data_dir: Path) -> str:
     """One number for all that shapes the result; empty where a file cannot be read twice, or not at all."""
     digest = sha256(_settings(config))
-    names = chain.from_iterable(_names(config.data, part) for part in ("train", "validation", "test"))
+    corpora = (corpus for part in PARTS_OF_DATA for corpus in corpora_of(config.data, part))
     try:
-        for path in (data_dir / name for name in names if name):
+        for path in (data_dir / name for corpus in corpora for name in files_of(corpus)):
             if not path.is_file():  # standard input or a pipe
                 return ""
             with path.open("rb") as file:
@@ -157,165 +159,189 @@ def _settings(config: RunConfig) -> bytes:
 # Preparing
 
 
-@dataclass(frozen=True, slots=True)
-class _Cleaned:
-    """The cleaned text, in a file, and which of its pairs are held out."""
-
-    path: Path
-    held_out: frozenset[int] = frozenset()
-
-    def pairs(self) -> Iterator[SentencePair]:
-        for line in read_lines(self.path):
-            number, source, target = json.loads(line)
-            yield SentencePair(source, target, number)
-
-    def training(self) -> Iterator[SentencePair]:
-        return (pair for index, pair in enumerate(self.pairs()) if index not in self.held_out)
-
-    def validation(self) -> list[SentencePair]:
-        return [pair for index, pair in enumerate(self.pairs()) if index in self.held_out]
-
-
 @dataclass(slots=True)
-class _Tally:
-    """Dropped pairs while they are counted."""
+class _Counts:
+    """What went into a store and what did not, while it is written."""
 
-    lines: list[int] = field(default_factory=list[int])
-    count: int = 0
+    pairs: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    too_long: list[int] = field(default_factory=list[int])  # lines of the first few, ...
+    num_too_long: int = 0  # ... and how many there are
+    empty: list[int] = field(default_factory=list[int])
+    num_empty: int = 0
 
-    def add(self, line: int) -> None:
-        self.count += 1
-        if len(self.lines) < NUM_LINES:
-            self.lines.append(line)
+    def add_left_out(self, *, too_long: list[int], empty: list[int]) -> None:
+        """Count lines that are left out."""
+        self.num_too_long += len(too_long)
+        self.num_empty += len(empty)
+        self.too_long += too_long[: NUM_LINES - len(self.too_long)]
+        self.empty += empty[: NUM_LINES - len(self.empty)]
 
-    def dropped(self) -> Dropped:
-        return Dropped(self.count, tuple(self.lines))
+    def encoded(self) -> Encoded:
+        """The counts as they are reported."""
+        too_long, empty = Dropped(self.num_too_long, tuple(self.too_long)), Dropped(self.num_empty, tuple(self.empty))
+        return Encoded(self.pairs, self.source_tokens, self.target_tokens, too_long, empty)
+
+
+def _sum(counts: Sequence[_Counts]) -> Encoded:
+    """The counts of all corpora together; lines only where there is one corpus, for they are those of a file."""
+    if len(counts) == 1:
+        return counts[0].encoded()
+    whole = _Counts()
+    for name in ("pairs", "source_tokens", "target_tokens", "num_too_long", "num_empty"):
+        setattr(whole, name, sum(getattr(each, name) for each in counts))
+    return whole.encoded()
 
 
 def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_progress: Progress) -> Prepared:
-    data, report = config.data, CleanReport()
-    named = bool(data.validation_source)
-    validation = list(_read(data, data_dir, "validation")) if named else []
-    test = list(_read(data, data_dir, "test")) if data.test_source else []
-    kept = clean(_read(data, data_dir, "train"), config.clean, report)
-    cleaned = _write_cleaned(kept, out_dir / CLEANED, on_progress=on_progress)
-    _check_enough(report, named=named)
-    if not named:
-        cleaned = _hold_out(cleaned, config)
-        validation = cleaned.validation()
-    tokenizers = _learn(cleaned, config, on_progress=on_progress)
+    data = config.data
+    validation = _read_tagged(data, data_dir, "validation")
+    test = _read_tagged(data, data_dir, "test")
+    text = clean_corpora(config, data_dir, out_dir / CLEANED, on_progress=on_progress)
+    if not data.validation_source:
+        validation = [(text.corpora[number].config.tag, block) for number, block in text.blocks(~text.training)]
+    sample = choose_sample(text, config)
+    tokenizers = learn_vocabulary(text, sample, config, on_progress=on_progress)
     clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
-    counters = [OverlapCounter(validation), OverlapCounter(test)]
-    training = counters[1].watch(counters[0].watch(cleaned.training()))
-    encoded = {
-        part: _encode(pairs, out_dir / part, tokenizers, max_tokens=data.max_tokens, on_progress=heard)
-        for part, pairs, heard in (("train", training, on_progress), ("validation", iter(validation), _ignore))
-    }
+    counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
+    coder = _Coder(tokenizers, max_tokens=data.max_tokens)
+    training = _encode_training(text, out_dir / "train", coder, config, counters=counters, on_progress=on_progress)
+    encoded = {"train": _sum(training), "validation": _encode_validation(validation, out_dir / "validation", coder)}
     _check_encoded(encoded, data)
     _write_texts(validation, out_dir, "validation")
     if data.test_source:
         _write_texts(test, out_dir, "test")
+    cleaning = text.cleaning()
     result = Report(
-        digest=digest or _digest_of_text(config, cleaned.path, chain(validation, test)),
-        pairs_read=report.num_read,
-        pairs_clean=report.num_kept,
-        cleaning=tuple(report.rows()),
-        held_out=len(cleaned.held_out),
+        digest=digest or _digest_of_text(config, text.cleaned.path, chain(_pairs(validation), _pairs(test))),
+        pairs_read=cleaning.num_read,
+        pairs_clean=cleaning.num_kept,
+        cleaning=tuple(cleaning.rows()),
+        held_out=sum(corpus.held_out for corpus in text.corpora),
         source_vocab_size=tokenizers[0].vocab_size,
         target_vocab_size=tokenizers[1].vocab_size,
         train=encoded["train"],
         validation=encoded["validation"],
         validation_overlap=counters[0].result(),
         test_overlap=counters[1].result() if data.test_source else None,
+        corpora=tuple(_corpus_reports(text, training, config)),
+        learnt_pairs=int(sample.sum()),
+        tags={"validation": _tags(validation), "test": _tags(test)},
     )
     write_report(out_dir, result)
     return Prepared(out_dir, result, *tokenizers)
 
 
-def _write_cleaned(pairs: Iterable[SentencePair], path: Path, *, on_progress: Progress) -> _Cleaned:
-    """Write pairs as JSON lines: a text may hold a line break when the filter of control characters is off."""
-    with open_writer(path) as file:
-        for chunk in _chunks(pairs, "clean", on_progress):
-            for pair in chunk:
-                file.write(json.dumps((pair.line, pair.source, pair.target), ensure_ascii=False) + "\n")
-    return _Cleaned(path)
+def _read_tagged(data: DataConfig, data_dir: Path, part: str) -> list[Tagged]:
+    """Named validation or test text, all of it in one block; nothing where none is named."""
+    return [(corpus.tag, Block.of(list(read_corpus(corpus, data, data_dir)))) for corpus in corpora_of(data, part)]
 
 
-def _chunks(pairs: Iterable[SentencePair], stage: str, on_progress: Progress) -> Iterator[list[SentencePair]]:
-    iterator, seen = iter(pairs), 0
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-        seen += len(chunk)
-        on_progress(stage, seen)
+def _pairs(text: Iterable[Tagged]) -> Iterator[SentencePair]:
+    return chain.from_iterable(block.pairs() for _, block in text)
 
 
-def _check_enough(report: CleanReport, *, named: bool) -> None:
-    wanted, why = (1, "") if named else (2, ", one to train on and one to validate with")
-    if report.num_kept >= wanted:
-        return
-    dropped = "; ".join(f"{name} {count:,}" for name, count in report.dropped.items()) or "none"
-    raise DataError(
-        f"data/prepare: {report.num_kept:,} of {report.num_read:,} sentence pairs are left after cleaning (dropped: "
-        f"{dropped}); training needs at least {wanted}{why}. Add pairs, relax the filters of [clean]"
-        f"{'' if named else ', or name validation files (data.validation_source)'}."
-    )
+def _tags(text: Iterable[Tagged]) -> list[tuple[str, int]]:
+    """How many pairs of which tag, in the order of the text."""
+    return [(tag, sum(len(block) for _, block in parts)) for tag, parts in groupby(text, key=lambda part: part[0])]
 
 
-def _hold_out(cleaned: _Cleaned, config: RunConfig) -> _Cleaned:
-    sources = [pair.source for pair in cleaned.pairs()]
-    chosen = hold_out_sources(
-        sources,
-        seed=config.train.seed,
-        at_most=config.data.held_out_pairs,
-        share=config.data.held_out_share,
-    )
-    return _Cleaned(cleaned.path, chosen)
+def _corpus_reports(text: TrainingText, training: Sequence[_Counts], config: RunConfig) -> Iterator[CorpusReport]:
+    weights = text.weights([counts.pairs for counts in training], temperature=config.data.sampling_temperature)
+    for corpus, counts, weight in zip(text.corpora, training, weights, strict=True):
+        yield CorpusReport(
+            name=corpus.config.source,
+            tag=corpus.config.tag,
+            weight=float(weight),
+            pairs_read=corpus.cleaning.num_read,
+            pairs_clean=corpus.cleaning.num_kept,
+            cleaning=tuple(corpus.cleaning.rows()),
+            held_out=corpus.held_out,
+            pairs=counts.pairs,
+            too_long=counts.encoded().too_long,
+        )
 
 
-def _learn(cleaned: _Cleaned, config: RunConfig, *, on_progress: Progress) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of both sides, from training text alone: held-out text stays unseen."""
-    model, text = config.model, config.text
-
-    def texts(sides: Sequence[str]) -> Iterator[str]:
-        for chunk in _chunks(cleaned.training(), "learn", on_progress):
-            for pair in chunk:
-                yield from (getattr(pair, side) for side in sides)
-
-    def learn(sides: Sequence[str], vocab_size: int) -> Tokenizer:
-        return learn_bpe(texts(sides), vocab_size=vocab_size, byte_fallback=text.byte_fallback)
-
-    if text.shared_vocabulary:
-        tokenizer = learn(("source", "target"), model.vocab_size)
-        return tokenizer, tokenizer
-    return learn(("source",), model.source_vocab_size or model.vocab_size), learn(("target",), model.vocab_size)
+# Encoding
 
 
-def _encode(
-    pairs: Iterable[SentencePair],
+class _Coder:
+    """Turns pairs into ids, and leaves out what is too long or empty."""
+
+    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], *, max_tokens: int) -> None:
+        self._tokenizers = tokenizers
+        self._max_tokens = max_tokens
+        self._source = Encoder(tokenizers[0])
+        self._target = self._source if tokenizers[0] is tokenizers[1] else Encoder(tokenizers[1])
+
+    def open(self, folder: Path) -> StoreWriter:
+        """A writer of a store with these vocabularies."""
+        source, target = (tokenizer.vocab_size for tokenizer in self._tokenizers)
+        return StoreWriter(folder, source_vocab_size=source, target_vocab_size=target)
+
+    def write(self, block: Block, writer: StoreWriter, *, tag: str, counts: _Counts) -> None:
+        """Add pairs to a store, and count them."""
+        sources, targets = self._source.encode(block.sources), self._target.encode(block.targets)
+        if tag:
+            sources = sources.after(self._tokenizers[0].tag_id(tag))
+        texts = zip(block.sources, block.targets, strict=True)
+        is_empty = np.array([not source.strip() or not target.strip() for source, target in texts], np.bool_)
+        is_long = (np.maximum(sources.lengths, targets.lengths) + 1 > self._max_tokens) & ~is_empty
+        left_out = [[block.lines[row] for row in np.flatnonzero(rows).tolist()] for rows in (is_long, is_empty)]
+        counts.add_left_out(too_long=left_out[0], empty=left_out[1])
+        kept = ~(is_long | is_empty)
+        sources, targets = sources.some(kept), targets.some(kept)
+        writer.extend(sources, targets)
+        counts.pairs += int(kept.sum())
+        counts.source_tokens += len(sources.ids)
+        counts.target_tokens += len(targets.ids)
+
+
+def _encode_training(
+    text: TrainingText,
     folder: Path,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    coder: _Coder,
+    config: RunConfig,
     *,
-    max_tokens: int,
+    counters: Sequence[OverlapCounter],
     on_progress: Progress,
-) -> Encoded:
-    """Write the store of these pairs, without those that are too long or empty, which are counted."""
-    source_tokenizer, target_tokenizer = tokenizers
-    too_long, empty = _Tally(), _Tally()
-    sizes = {"source_vocab_size": source_tokenizer.vocab_size, "target_vocab_size": target_tokenizer.vocab_size}
-    with StoreWriter(folder, **sizes) as writer:
-        for chunk in _chunks(pairs, "encode", on_progress):
-            sources = source_tokenizer.encode_batch([pair.source for pair in chunk])
-            targets = target_tokenizer.encode_batch([pair.target for pair in chunk])
-            for pair, source, target in zip(chunk, sources, targets, strict=True):
-                if not pair.source.strip() or not pair.target.strip():
-                    empty.add(pair.line)
-                elif max(len(source), len(target)) + 1 > max_tokens:
-                    too_long.add(pair.line)
-                else:
-                    writer.append(source, target)
-    store = Store.open(folder)
-    return Encoded(len(store), len(store.source_ids), len(store.target_ids), too_long.dropped(), empty.dropped())
+) -> list[_Counts]:
+    """Write the store of the training pairs, with the weights of their corpora; the counts of each corpus."""
+    counts = [_Counts() for _ in text.corpora]
+    seen = 0
+    with coder.open(folder) as writer:
+        for number, block in text.blocks(text.training):
+            for source, target, line in zip(block.sources, block.targets, block.lines, strict=True):
+                for counter in counters:
+                    counter.see(source, target, line=line, corpus=text.name(number))
+            coder.write(block, writer, tag=text.corpora[number].config.tag, counts=counts[number])
+            seen += len(block)
+            on_progress("encode", seen)
+        writer.mix(_mixture([each.pairs for each in counts], text, config))
+    return counts
+
+
+def _mixture(sizes: Sequence[int], text: TrainingText, config: RunConfig) -> Mixture:
+    """Corpora of these sizes with their weights. DataError when an epoch could be without a pair."""
+    weights = text.weights(sizes, temperature=config.data.sampling_temperature)
+    mixture = Mixture(tuple(Share(size, weight) for size, weight in zip(sizes, weights, strict=True)))
+    if sum(sizes) and not mixture.fewest():
+        raise DataError(
+            f"data/prepare: corpora of {', '.join(f'{size:,}' for size in sizes)} pairs with the weights "
+            f"{', '.join(f'{float(weight):g}' for weight in weights)} give epochs without a pair; wanted 1 at least. "
+            "Raise the weights."
+        )
+    return mixture
+
+
+def _encode_validation(text: Iterable[Tagged], folder: Path, coder: _Coder) -> Encoded:
+    counts = _Counts()
+    with coder.open(folder) as writer:
+        for tag, block in text:
+            coder.write(block, writer, tag=tag, counts=counts)
+    return counts.encoded()
 
 
 def _check_encoded(encoded: dict[str, Encoded], data: DataConfig) -> None:
@@ -329,15 +355,15 @@ def _check_encoded(encoded: dict[str, Encoded], data: DataConfig) -> None:
         )
 
 
-def _write_texts(pairs: Sequence[SentencePair], folder: Path, part: str) -> None:
+def _write_texts(text: Iterable[Tagged], folder: Path, part: str) -> None:
     source_path, reference_path = text_paths(folder, part)
     with open_writer(source_path) as sources, open_writer(reference_path) as references:
-        for pair in pairs:
-            for text in (pair.source, pair.target):
-                if "\n" in text or text.endswith("\r"):
+        for pair in _pairs(text):
+            for side in (pair.source, pair.target):
+                if "\n" in side or side.endswith("\r"):
                     raise DataError(
                         f"data/prepare: {part} text, line {pair.line:,} of its file: found a line break in a sentence "
-                        f"({text[:40]!r}), wanted one sentence a line. Take the line break out of that file."
+                        f"({side[:40]!r}), wanted one sentence a line. Take the line break out of that file."
                     )
             sources.write(pair.source + "\n")
             references.write(pair.target + "\n")

@@ -42,8 +42,26 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
+class CorpusReport:
+    """What became of one training corpus; every pair read is kept, held out, too long, or dropped by a filter."""
+
+    name: str  # its source file, as the recipe has it
+    tag: str  # before each source; "": none
+    weight: float  # how often each pair comes in an epoch, on average
+    pairs_read: int
+    pairs_clean: int
+    cleaning: tuple[FilterRow, ...]
+    held_out: int
+    pairs: int  # to train on
+    too_long: Dropped  # of the rest
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """What preparing did, in numbers. ``digest`` stands for all input and settings that shaped it."""
+    """What preparing did, in numbers, of all corpora together. ``digest`` stands for all input and settings.
+
+    ``tags`` has the tag of each part of validation and test text: so many pairs of one tag, then so many of the next.
+    """
 
     digest: str
     pairs_read: int
@@ -56,6 +74,9 @@ class Report:
     validation: Encoded
     validation_overlap: Overlap  # of validation text with the training text
     test_overlap: Overlap | None  # absent: no test files are named
+    corpora: tuple[CorpusReport, ...]
+    learnt_pairs: int  # that the vocabulary was learnt from, of all that could be trained on
+    tags: dict[str, list[tuple[str, int]]]  # by part
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +96,15 @@ class Prepared:
         """Sources and references of ``validation`` or ``test``: every pair of the file, in its order, uncleaned."""
         paths = text_paths(self.folder, part)
         return list(read_lines(paths[0])), list(read_lines(paths[1]))
+
+    def tags(self, part: str) -> list[str]:
+        """The tag of each pair of ``validation`` or ``test``, as ``texts`` has them; "" where there is none."""
+        return [tag for tag, count in self.report.tags[part] for _ in range(count)]
+
+    def known_tags(self) -> tuple[str, ...]:
+        """The tags that sources were trained with, "" among them if some had none; nothing where none had a tag."""
+        tags = dict.fromkeys(corpus.tag for corpus in self.report.corpora)
+        return tuple(tags) if any(tags) else ()
 
 
 def text_paths(folder: Path, part: str) -> tuple[Path, Path]:

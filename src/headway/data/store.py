@@ -1,7 +1,8 @@
 """Pairs of token id sequences on disk, memory-mapped: a corpus may be larger than memory.
 
 A store is a folder: ``source.ids``, ``source.offsets``, ``target.ids``, ``target.offsets`` (little-endian numbers) and
-``store.json``, which says how many and of what type. Sentence i of a side is ``ids[offsets[i] : offsets[i + 1]]``.
+``store.json``, which says how many and of what type, and with what weights they come in an epoch
+(``data/mixture.py``). Sentence i of a side is ``ids[offsets[i] : offsets[i + 1]]``.
 A store holds neither BOS nor EOS, and no length counts them: ``data/loader.py`` adds them.
 """
 
@@ -11,19 +12,23 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
+from headway.data.encoder import Ragged
+from headway.data.mixture import Mixture, Share
 from headway.errors import DataError
 from headway.folder.atomic import sync_folder
-from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from headway.text.tokenizer import CONTROL_TOKENS, UNK_ID
 
 FORMAT = "headway-store"
-VERSION = 1
+VERSION = 2
 DESCRIPTION = "store.json"
 ID_TYPES = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
 OFFSET_TYPE = np.dtype("<i8")
@@ -32,7 +37,7 @@ BUFFERED_TOKENS = 1 << 20
 REMEDY = "Prepare the data again (headway prepare)."
 
 Ids = NDArray[np.uint16] | NDArray[np.uint32]
-Lengths = NDArray[np.int64]
+Lengths = NDArray[np.int32]
 
 
 class _SideWriter:
@@ -43,7 +48,7 @@ class _SideWriter:
         self.type_name = "uint16" if vocab_size <= 1 << 16 else "uint32"
         self.num_tokens = 0
         self._ids: list[int] = []
-        self._ends: list[int] = []
+        self._lengths: list[int] = []
         self._files: list[BinaryIO] = []
         for kind in ("ids", "offsets"):
             self._files.append((folder / f"{side}.{kind}").open("wb"))
@@ -51,19 +56,30 @@ class _SideWriter:
 
     def append(self, ids: Sequence[int]) -> None:
         self._ids.extend(ids)
-        self.num_tokens += len(ids)
-        self._ends.append(self.num_tokens)
-        if len(self._ids) + len(self._ends) >= BUFFERED_TOKENS:
+        self._lengths.append(len(ids))
+        if len(self._ids) + len(self._lengths) >= BUFFERED_TOKENS:
             self.flush()
 
+    def extend(self, texts: Ragged) -> None:
+        self.flush()
+        self._write(texts)
+
     def flush(self) -> None:
-        ids = np.asarray(self._ids, dtype=np.int64)
-        assert not len(ids) or (ids.min() >= 0 and ids.max() < self.vocab_size), "a token id outside the vocabulary"
-        assert not np.isin(ids, (PAD_ID, BOS_ID, EOS_ID)).any(), "a control id in a sentence"
+        if self._lengths:
+            ids = np.asarray(self._ids, np.int64)
+            assert not len(ids) or ids.min() >= 0, "a token id outside the vocabulary"
+            self._write(Ragged(ids.astype(np.uint32), np.asarray(self._lengths, np.int64)))
+            self._ids.clear()
+            self._lengths.clear()
+
+    def _write(self, texts: Ragged) -> None:
+        ids = texts.ids
+        assert not len(ids) or ids.max() < self.vocab_size, "a token id outside the vocabulary"
+        assert (ids[ids < len(CONTROL_TOKENS)] == UNK_ID).all(), "a control id in a sentence"
+        ends = self.num_tokens + np.cumsum(texts.lengths)
         self._files[0].write(ids.astype(ID_TYPES[self.type_name]).tobytes())
-        self._files[1].write(np.asarray(self._ends, dtype=OFFSET_TYPE).tobytes())
-        self._ids.clear()
-        self._ends.clear()
+        self._files[1].write(ends.astype(OFFSET_TYPE).tobytes())
+        self.num_tokens += len(ids)
 
     def finish(self) -> None:
         self.flush()
@@ -91,6 +107,7 @@ class StoreWriter:
         self._vocab_sizes = (source_vocab_size, target_vocab_size)
         self._sides: list[_SideWriter] = []
         self._num_pairs = 0
+        self._mixture: Mixture | None = None
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._beside, ignore_errors=True)
@@ -105,6 +122,17 @@ class StoreWriter:
         self._sides[0].append(source)
         self._sides[1].append(target)
         self._num_pairs += 1
+
+    def extend(self, sources: Ragged, targets: Ragged) -> None:
+        """Add many pairs."""
+        assert len(sources.lengths) == len(targets.lengths), "as many sources as targets"
+        self._sides[0].extend(sources)
+        self._sides[1].extend(targets)
+        self._num_pairs += len(sources.lengths)
+
+    def mix(self, mixture: Mixture) -> None:
+        """Say what the pairs are of and how often they come in an epoch; without it, each comes once."""
+        self._mixture = mixture
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -122,6 +150,9 @@ class StoreWriter:
         for name, side in zip(SIDES, self._sides, strict=True):
             side.finish()
             description[name] = {"tokens": side.num_tokens, "type": side.type_name, "vocab_size": side.vocab_size}
+        shares = self._mixture.shares if self._mixture else (Share(self._num_pairs, Fraction(1)),)
+        assert sum(share.pairs for share in shares) == self._num_pairs, "every pair is of one corpus"
+        description["mixture"] = [(share.pairs, str(share.weight)) for share in shares]
         with (self._beside / DESCRIPTION).open("wb") as file:
             file.write(json.dumps(description, indent=2).encode() + b"\n")
             file.flush()
@@ -145,13 +176,14 @@ class Store:
     target_ids: Ids
     target_offsets: NDArray[np.int64]
     target_lengths: Lengths
+    mixture: Mixture
 
     @staticmethod
     def open(folder: Path) -> "Store":
         """Map the files of a folder. DataError, naming the file, when one is missing, cut or does not fit."""
         description = _read_description(folder)
         sides = [_open_side(folder, name, description) for name in SIDES]
-        return Store(*sides[0], *sides[1])
+        return Store(*sides[0], *sides[1], _mixture(folder, description))
 
     def __len__(self) -> int:
         return len(self.source_lengths)
@@ -189,10 +221,36 @@ def _open_side(folder: Path, side: str, description: dict[str, object]) -> tuple
         raise DataError(f"data/store: {folder / DESCRIPTION} lacks the counts or the type of the {side}. {REMEDY}")
     offsets = _map(folder / f"{side}.offsets", OFFSET_TYPE, num_pairs + 1)
     ids = _map(folder / f"{side}.ids", ID_TYPES[type_name], num_tokens)
-    lengths = np.diff(offsets)
-    if offsets[0] != 0 or offsets[-1] != num_tokens or (len(lengths) and lengths.min() < 0):
-        raise DataError(f"data/store: {folder / side}.offsets does not cut {num_tokens:,} ids into sentences. {REMEDY}")
+    lengths = np.empty(num_pairs, np.int32)  # a sentence of 2^31 tokens would not fit into a batch
+    for first in range(0, num_pairs, BUFFERED_TOKENS):
+        differences = np.diff(offsets[first : first + BUFFERED_TOKENS + 1])
+        if differences.min() < 0 or differences.max() > np.iinfo(np.int32).max:
+            raise _not_cut(folder, side, num_tokens)
+        lengths[first : first + BUFFERED_TOKENS] = differences
+    if offsets[0] != 0 or offsets[-1] != num_tokens:
+        raise _not_cut(folder, side, num_tokens)
     return ids, offsets, lengths
+
+
+def _not_cut(folder: Path, side: str, num_tokens: int) -> DataError:
+    return DataError(f"data/store: {folder / side}.offsets does not cut {num_tokens:,} ids into sentences. {REMEDY}")
+
+
+def _mixture(folder: Path, description: dict[str, object]) -> Mixture:
+    """The corpora that the description tells of."""
+    try:
+        shares = TypeAdapter(list[tuple[int, str]]).validate_python(description.get("mixture"))
+        mixture = Mixture(tuple(Share(pairs, Fraction(weight)) for pairs, weight in shares))
+    except (ValueError, ZeroDivisionError) as error:
+        raise DataError(
+            f"data/store: {folder / DESCRIPTION} has no list of corpora, or one that cannot be read. {REMEDY}"
+        ) from error
+    sizes = [share.pairs for share in mixture.shares]
+    if sum(sizes) != description["pairs"] or any(share.pairs < 0 or share.weight <= 0 for share in mixture.shares):
+        raise DataError(
+            f"data/store: {folder / DESCRIPTION} has {description['pairs']} pairs and corpora of {sizes}. {REMEDY}"
+        )
+    return mixture
 
 
 def _map(path: Path, dtype: np.dtype, count: int) -> NDArray:

@@ -137,8 +137,8 @@ def test_offsets_that_do_not_cut_the_ids_are_refused(tmp_path: Path, offsets: li
     [
         ("[]", "does not describe a store"),
         ('{"format": "other"}', "does not describe a store"),
-        ('{"format": "headway-store", "version": 9}', "store version 9; this Headway reads 1"),
-        ('{"format": "headway-store", "version": 1, "pairs": 2}', "lacks the counts or the type of the source"),
+        ('{"format": "headway-store", "version": 9}', "store version 9; this Headway reads 2"),
+        ('{"format": "headway-store", "version": 2, "pairs": 2}', "lacks the counts or the type of the source"),
     ],
 )
 def test_a_description_that_is_no_store_is_refused(tmp_path: Path, found: str, message: str) -> None:
