@@ -96,7 +96,17 @@ class TextConfig(Section):
     model: Literal["bpe", "wordpiece", "unigram"] = "bpe"
     shared_vocabulary: bool = True
     byte_fallback: bool = True
+    bpe_dropout: Probability = 0.0  # in training: of each merge to be left out, drawn anew whenever a pair is seen
     sample_pairs: Annotated[int, Field(ge=0)] = 1_000_000  # the vocabulary is learnt from so many at most; 0: from all
+
+    @model_validator(mode="after")
+    def _check_dropout(self) -> Self:
+        if self.bpe_dropout and self.model != "bpe":
+            raise ValueError(
+                f"bpe_dropout is {self.bpe_dropout:g} and model is {self.model}, which has no merges to leave out; "
+                "set text.model to bpe, or text.bpe_dropout to 0"
+            )
+        return self
 
 
 class ModelConfig(Section):

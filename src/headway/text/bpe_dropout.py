@@ -57,6 +57,13 @@ class Sentences:
         return [ids[begin:end] for begin, end in pairwise(bounds)]
 
 
+def gather(ids: NDArray[np.integer], offsets: Ints, indices: Ints) -> Sentences:
+    """The sentences of these numbers, of many that lie one after the other."""
+    begins = offsets[indices]
+    lengths = offsets[indices + 1] - begins
+    return Sentences(ids[_ranges(begins, lengths)].astype(np.int64), _offsets(lengths))
+
+
 def pair_keys(indices: Ints, *, seed: int, epoch: int, side: str) -> Keys:
     """The key of each pair's side, from which all its draws follow."""
     digest = sha256(f"headway bpe dropout {seed} {epoch} {side}".encode()).digest()
