@@ -18,7 +18,9 @@ from headway.errors import CorpusError
 from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
-    from headway.translate.translation import PairScore, Translation
+    from headway.text.tag import Syntax
+    from headway.translate.marked import MarkedTranslation
+    from headway.translate.translation import PairScore
     from headway.translate.translator import Translator
 
 _TABS = str.maketrans("\t", " ")
@@ -28,8 +30,10 @@ _OF_LINES = {  # what a document has no use for
     "n_best": "--n-best",
     "alignment": "--alignment",
     "prefix": "--prefix",
+    "markup": "--markup",
     "targets": "--score",
 }
+MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "plain", "html": "html", "xml": "xml"}
 _NAMED = 10  # line numbers that a warning names
 
 
@@ -41,6 +45,8 @@ class _Settings:
     alignment: bool
     prefix: str
     batch_tokens: int | None
+    syntax: "Syntax | None"
+    numbers: bool
 
 
 @dataclass
@@ -51,9 +57,16 @@ class _Notes:
     split: list[int] = field(default_factory=list[int])
     unknown: list[int] = field(default_factory=list[int])
     tabs: list[int] = field(default_factory=list[int])
+    problems: list[int] = field(default_factory=list[int])
+    mended: list[int] = field(default_factory=list[int])
 
-    def add(self, number: int, translation: "Translation") -> None:
+    def add(self, number: int, marked: "MarkedTranslation") -> None:
         """Take in one translation."""
+        translation = marked.translation
+        if marked.problems:
+            self.problems.append(number)
+        elif marked.notes:
+            self.mended.append(number)
         if translation.is_cut:
             self.cut.append(number)
         if translation.num_pieces > 1:
@@ -68,6 +81,8 @@ class _Notes:
             (self.split, "longer than the model was trained on, translated in pieces"),
             (self.unknown, "with characters outside the model's vocabulary, which it saw as one unknown token"),
             (self.tabs, "with tabs inside a text, written as spaces, because tabs separate the columns"),
+            (self.problems, "where tags or placeholders are not those of the source (JSONL: problems)"),
+            (self.mended, "where the model lost or invented placeholders, mended by position (JSONL: notes)"),
         ):
             if numbers:
                 named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
@@ -92,6 +107,8 @@ class _Notes:
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Translations of each line (jsonl only).")
 @click.option("--alignment", is_flag=True, help="Pairs of source and target tokens (tsv and jsonl).")
 @click.option("--prefix", default="", help="Every translation begins with this text.")
+@click.option("--markup", type=click.Choice(list(MARKUP)), default="auto", help="What lines are. auto: plain text.")
+@click.option("--keep-numbers", is_flag=True, help="Compare numbers too, by their digits.")
 @click.option("--overwrite", is_flag=True, help="In a document, translate what has a translation too.")
 @click.option("--as-final", is_flag=True, help="In a document, do not mark what was filled as in need of review.")
 @click.option("--score", "targets", metavar="FILE", help="Translate nothing: score the lines of FILE as translations.")
@@ -110,6 +127,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     n_best: int,
     alignment: bool,
     prefix: str,
+    markup: str,
+    keep_numbers: bool,
     overwrite: bool,
     as_final: bool,
     targets: str | None,
@@ -129,7 +148,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     Example: headway translate in.xlf out.xlf -m runs/demo
     """
     settings = _Settings(
-        replace(decoding, n_best=n_best), alignment=alignment, prefix=prefix, batch_tokens=batch_tokens
+        replace(decoding, n_best=n_best),
+        alignment=alignment,
+        prefix=prefix,
+        batch_tokens=batch_tokens,
+        syntax=MARKUP[markup],
+        numbers=keep_numbers,
     )
     _check_inputs(file, sentences, targets)
     is_document = check_document(file, out, refused=[option for name, option in _OF_LINES.items() if is_given(name)])
@@ -186,10 +210,14 @@ def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
         raise click.UsageError("--n-best above 1 needs --format jsonl: with the others, n lines in are n lines out.")
     if settings.alignment and output_format == "lines":
         raise click.UsageError("--alignment needs --format tsv or jsonl.")
+    if settings.numbers and settings.syntax is None:
+        raise click.UsageError("--keep-numbers looks for numbers as for placeholders; leave --markup none out.")
     searching = {
         "--n-best": settings.decoding.n_best != 1,
         "--alignment": settings.alignment,
         "--prefix": bool(settings.prefix),
+        "--markup": is_given("markup"),
+        "--keep-numbers": settings.numbers,
     }
     unused = given_search_options() + [name for name, is_given in searching.items() if is_given]
     if scores and unused:
@@ -198,23 +226,45 @@ def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
 
 def _translate(
     translator: "Translator", lines: Iterable[str], settings: _Settings, *, chunk: int | None, notes: _Notes
-) -> Iterator[tuple[int, str, "Translation"]]:
+) -> Iterator[tuple[int, str, "MarkedTranslation"]]:
     """Each line's number, text and translation."""
-    from headway.translate.lines import CHUNK, translate_lines
-
     sources, kept = tee(lines)
-    translations = translate_lines(
+    translations = _marked(translator, sources, settings, chunk=chunk)
+    for number, (source, translation) in enumerate(zip(kept, translations, strict=True), start=1):
+        notes.add(number, translation)
+        yield number, source, translation
+
+
+def _marked(
+    translator: "Translator", lines: Iterable[str], settings: _Settings, *, chunk: int | None
+) -> Iterator["MarkedTranslation"]:
+    """Each line's translation, with its markup unless that is not to be looked at."""
+    from headway.text.markup import parse
+    from headway.translate.lines import CHUNK, translate_lines
+    from headway.translate.marked import translate_parsed_lines, unchecked
+
+    if settings.syntax is not None:
+        syntax = settings.syntax
+        yield from translate_parsed_lines(
+            translator,
+            (parse(line, syntax=syntax, numbers=settings.numbers) for line in lines),
+            decoding=settings.decoding,
+            batch_tokens=settings.batch_tokens,
+            target_prefix=settings.prefix,
+            with_alignment=settings.alignment,
+            chunk=chunk or CHUNK,
+        )
+        return
+    for translation in translate_lines(
         translator,
-        sources,
+        lines,
         decoding=settings.decoding,
         batch_tokens=settings.batch_tokens,
         target_prefix=settings.prefix,
         with_alignment=settings.alignment,
         chunk=chunk or CHUNK,
-    )
-    for number, (source, translation) in enumerate(zip(kept, translations, strict=True), start=1):
-        notes.add(number, translation)
-        yield number, source, translation
+    ):
+        yield unchecked(translation)
 
 
 def _pairs(sources: Iterator[str], targets: Iterator[str], *, names: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -258,35 +308,45 @@ def _write(writer: TextIO, records: Iterable[str], *, flush: bool) -> None:
             writer.flush()
 
 
-def _as_line(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
-    return translation.text
+def _as_line(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
+    return marked.text
 
 
-def _as_tsv(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
-    columns = [*_columns(number, source, translation.text, notes), f"{translation.score:.6f}"]
+def _as_tsv(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
+    translation = marked.translation
+    columns = [*_columns(number, source, marked.text, notes), f"{translation.score:.6f}"]
     if translation.alignment is not None:
         columns.append(" ".join(f"{source}-{target}" for source, target in translation.alignment))
     return "\t".join(columns)
 
 
-def _as_json(number: int, source: str, translation: "Translation", notes: _Notes) -> str:
-    record: dict[str, object] = {"source": source, **_fields(translation)}
+def _as_json(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
+    translation = marked.translation
+    record: dict[str, object] = {"source": source, **_fields(marked)}
     record |= {
         "source_tokens": translation.source_tokens,
         "num_pieces": translation.num_pieces,
         "num_unknown": translation.num_unknown,
     }
+    if marked.tags_ok is not None:
+        record |= {"tags_ok": marked.tags_ok, "problems": marked.problems, "notes": marked.notes}
     if translation.alignment is not None:
         record["alignment"] = translation.alignment
-    if translation.alternatives:
-        record["alternatives"] = [_fields(alternative) for alternative in translation.alternatives]
+    if marked.alternatives:
+        record["alternatives"] = [_alternative(alternative) for alternative in marked.alternatives]
     return json.dumps(record, ensure_ascii=False)
 
 
-def _fields(translation: "Translation") -> dict[str, object]:
+def _alternative(marked: "MarkedTranslation") -> dict[str, object]:
+    """A further translation, with its problems where it has any."""
+    return _fields(marked) | ({"problems": marked.problems} if marked.problems else {})
+
+
+def _fields(marked: "MarkedTranslation") -> dict[str, object]:
     """What every translation and alternative has."""
+    translation = marked.translation
     return {
-        "text": translation.text,
+        "text": marked.text,
         "score": translation.score,
         "log_prob": translation.log_prob,
         "tokens": translation.tokens,
@@ -321,7 +381,7 @@ def _columns(number: int, source: str, target: str, notes: _Notes) -> list[str]:
     return [source.translate(_TABS), target.translate(_TABS)]
 
 
-FORMATS: dict[str, Callable[[int, str, "Translation", _Notes], str]] = {
+FORMATS: dict[str, Callable[[int, str, "MarkedTranslation", _Notes], str]] = {
     "lines": _as_line,
     "tsv": _as_tsv,
     "jsonl": _as_json,

@@ -31,7 +31,8 @@ _REMOVED = ("placeholder", "tag", "entity")  # what goes where a model invents i
 class MarkedTranslation:
     """A finished text in the syntax of its source.
 
-    ``tags_ok``: it has exactly the tags, placeholders, URLs, addresses (and numbers, where asked for) of the source.
+    ``tags_ok``: it has exactly the tags, placeholders, URLs, addresses (and numbers, where asked for) of the source;
+    None where that was not looked at.
     ``problems`` says what it lacks, has beyond, or could not write; ``notes`` says what was put in or taken out without
     the model. ``translation`` is what the model made of the text without its tags; of a text whose placeholders
     only came out right behind stand-ins, with these. ``alternatives``: the further ones of an n-best list.
@@ -39,7 +40,7 @@ class MarkedTranslation:
 
     text: str
     translation: Translation
-    tags_ok: bool = True
+    tags_ok: bool | None = True
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     alternatives: tuple["MarkedTranslation", ...] = field(default=())
@@ -100,10 +101,32 @@ def translate_marked(
     """Translate each text with its markup; the results come in the same order.
 
     ``syntax``: plain text, or the raw content of an HTML or XML element (see ``headway.text.markup.parse``).
-    ``numbers`` compares numbers too, by their digits. Text without marks takes the plain way; text with nothing but marks comes
-    back as it is, without the model. The other settings and the errors are those of ``Translator.translate``.
+    ``numbers`` compares numbers too, by their digits. The other settings and the errors are those of
+    ``Translator.translate``.
     """
-    sources = [parse(text, syntax=syntax, numbers=numbers) for text in texts]
+    return translate_parsed(
+        translator,
+        [parse(text, syntax=syntax, numbers=numbers) for text in texts],
+        decoding=decoding,
+        batch_tokens=batch_tokens,
+        target_prefixes=target_prefixes,
+        with_alignment=with_alignment,
+    )
+
+
+def translate_parsed(
+    translator: Translator,
+    sources: Sequence[Marked],
+    *,
+    decoding: Decoding | None = None,
+    batch_tokens: int | None = None,
+    target_prefixes: Sequence[str] | None = None,
+    with_alignment: bool = False,
+) -> list[MarkedTranslation]:
+    """Translate texts that ``headway.text.markup.parse`` has read, each in its own syntax.
+
+    Text without marks takes the plain way; text with nothing but marks comes back as it is, without the model.
+    """
     request = _Request(translator, decoding, batch_tokens, target_prefixes, with_alignment)
     blank = {place for place, marked in enumerate(sources) if marked.marks and marked.is_blank}
     tagged = [place for place, marked in enumerate(sources) if marked.has_tags and place not in blank]
@@ -122,33 +145,42 @@ def translate_marked(
     ]
 
 
-def translate_marked_lines(
+def translate_parsed_lines(
     translator: Translator,
-    lines: Iterable[str],
+    sources: Iterable[Marked],
     *,
-    syntax: Syntax = "plain",
-    numbers: bool = False,
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefix: str = "",
     with_alignment: bool = False,
     chunk: int = CHUNK,
 ) -> Iterator[MarkedTranslation]:
-    """Translate lines with their markup as they come, ``chunk`` at most at a time; memory holds one chunk."""
-    lines = iter(lines)
+    """Translate as ``translate_parsed`` does, as texts come, ``chunk`` at most at a time; memory holds one chunk."""
+    sources = iter(sources)
     size = min(FIRST_CHUNK, chunk)
-    while texts := list(islice(lines, size)):
-        yield from translate_marked(
+    while some := list(islice(sources, size)):
+        yield from translate_parsed(
             translator,
-            texts,
-            syntax=syntax,
-            numbers=numbers,
+            some,
             decoding=decoding,
             batch_tokens=batch_tokens,
-            target_prefixes=[target_prefix] * len(texts) if target_prefix else None,
+            target_prefixes=[target_prefix] * len(some) if target_prefix else None,
             with_alignment=with_alignment,
         )
         size = min(2 * size, chunk)
+
+
+def _without_alignment(marked: MarkedTranslation) -> MarkedTranslation:
+    """The same without what was only needed to place its marks."""
+    if marked.translation.alignment is None:
+        return marked
+    return replace(marked, translation=replace(marked.translation, alignment=None))
+
+
+def unchecked(translation: Translation) -> MarkedTranslation:
+    """A translation as it is, its alternatives too, of a text whose markup was not looked at."""
+    others = tuple(unchecked(other) for other in translation.alternatives)
+    return MarkedTranslation(translation.text, translation, tags_ok=None, alternatives=others)
 
 
 def _draft(marked: Marked, translation: Translation) -> _Draft:
@@ -207,16 +239,12 @@ Retry = Callable[[dict[int, Marked], _Request], dict[int, _Draft]]
 
 def _try_again(retry: Retry, sources: Sequence[Marked], drafts: dict[int, _Draft], request: _Request) -> None:
     """Translate once more, in another way, what lacks a mark; what comes out better is taken."""
-    failed = {place: sources[place] for place, draft in drafts.items() if _lacks(sources[place], draft)}
+    failed = {place: sources[place] for place, draft in drafts.items() if draft.match.missing}
     if not failed:
         return
     for place, draft in retry(failed, request).items():
         if draft.badness < drafts[place].badness:
             drafts[place] = draft
-
-
-def _lacks(marked: Marked, draft: _Draft) -> bool:
-    return bool(draft.match.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +361,7 @@ def _finish(marked: Marked, draft: _Draft) -> MarkedTranslation:
         missing, extra, crossed = found.missing, found.extra, found.crossed
     problems = _problems(missing, extra, crossed, num_replaced)
     tags_ok = not (missing or extra or crossed)
-    return MarkedTranslation(text, replace(draft.translation), tags_ok, problems, notes, alternatives)
+    return MarkedTranslation(text, draft.translation, tags_ok, problems, notes, alternatives)
 
 
 def _problems(
