@@ -88,7 +88,7 @@ class _Entry:
     @property
     def is_header(self) -> bool:
         """The entry of the empty msgid, whose msgstr says what the file is."""
-        return "msgid" in self.fields and not self.fields["msgid"].text and "msgctxt" not in self.fields
+        return list(self.fields) == ["msgid", "msgstr"] and not self.fields["msgid"].text
 
     @property
     def is_fuzzy(self) -> bool:

@@ -246,6 +246,11 @@ def test_a_region_of_the_language_will_do(tmp_path):
     assert segments_of(put(tmp_path, PO.replace("de\\n", "de_AT\\n")))
 
 
+def test_an_empty_msgid_with_a_plural_is_no_header(tmp_path):
+    text = 'msgid ""\nmsgid_plural "b"\nmsgstr[0] "Language: fr"\nmsgstr[1] "B"\n'
+    assert [segment.source for segment in segments_of(put(tmp_path, text))] == ["", "b"]
+
+
 def test_a_target_without_a_segment_is_refused(tmp_path):
     with pytest.raises(CorpusError, match="found no segment 8 to write a target to"):
         fill(put(tmp_path, PO), [(7, "a"), (8, "b")])
