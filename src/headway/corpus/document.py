@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headway.corpus import po, xliff
+from headway.corpus import po, tmx, xliff
 from headway.corpus.compression import FilePath
 from headway.corpus.segment import DocumentFormat
 from headway.errors import CorpusError
@@ -10,6 +10,7 @@ from headway.errors import CorpusError
 DOCUMENTS: dict[str, DocumentFormat] = {
     ".po": po,
     ".pot": po,
+    ".tmx": tmx,
     ".xlf": xliff,
     ".xliff": xliff,
     ".sdlxliff": xliff,  # Trados

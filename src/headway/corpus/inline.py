@@ -65,8 +65,23 @@ def render_pair(source: Sequence[Piece], target: Sequence[Piece]) -> tuple[str, 
 
 
 def plain(pieces: Iterable[Piece]) -> str:
-    """The text of a segment without its tags."""
-    return "".join(piece for piece in pieces if isinstance(piece, str))
+    """The text of a segment without its tags.
+
+    White space after a tag goes with it where there is some before it as well, or nothing; at the end, that before.
+    """
+    kept: list[str] = []
+    tag_before = False
+    for piece in pieces:
+        if not isinstance(piece, str):
+            tag_before = True
+            continue
+        text = piece.lstrip() if tag_before and (not kept or kept[-1][-1].isspace()) else piece
+        tag_before = tag_before and not text
+        if text:
+            kept.append(text)
+    if tag_before and kept:
+        kept[-1] = kept[-1].rstrip()
+    return "".join(kept)
 
 
 def _elements(pieces: Iterable[Piece]) -> list[_Element]:

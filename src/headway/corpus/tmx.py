@@ -31,6 +31,7 @@ _CODES: dict[str, Kind] = {"bpt": "open", "ept": "close", "it": "alone", "ph": "
 _STRUCTURE = frozenset({"tmx", "header", "body", "tu", "tuv", "seg"})
 _MAX_LANGUAGES = 1000  # different codes that are remembered; a file of strangers may hold millions
 _LANGUAGES_NAMED = 12  # in an error message
+_TOO_FAR = 1000  # the distance of a language that does not serve; all others are smaller
 _SPACE = " \t\r\n"
 
 # Where the reading stands: before the root, outside of units, in a tu, in a tuv, in a seg.
@@ -38,20 +39,26 @@ _START, _OUTSIDE, _UNIT, _VARIANT, _SEGMENT = range(5)
 
 
 @dataclass(slots=True, eq=False)
+class _Language:
+    """A language of the file: its distances to the source's and the target's, and how many texts are in it."""
+
+    near: tuple[int, int]
+    is_wanted: bool
+    count: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class _Variant:
-    """A text of a unit in one of the languages wanted; the places are byte offsets, -1 where there is none.
+    """A text of a unit in one of the languages wanted; the places are byte offsets, -1 where there is none."""
 
-    ``near`` are the distances of its language to the source's and the target's, None where it does not serve.
-    """
-
-    near: tuple[int | None, int | None]
+    near: tuple[int, int]
     attribute: str  # that names the language: xml:lang, or lang before TMX 1.4
     tag: int
+    pieces: list[Piece]
     line: int = 0  # of its seg
     seg: int = -1
     seg_end: int = -1  # of the seg's end, and of the text's
     end: int = -1
-    pieces: list[Piece] = field(default_factory=list[Piece])
 
 
 @dataclass(slots=True, eq=False)
@@ -70,23 +77,16 @@ class _Unit:
             return source, target
         # One text serves best for both (en, where en-US and en-GB are wanted): the other side takes its next best.
         others = self._nearest(0, source), self._nearest(1, source)
-        if others[1] is None or (others[0] is not None and _far(others[0], 0) < _far(others[1], 1)):
+        if others[1] is None or (others[0] is not None and others[0].near[0] < others[1].near[1]):
             return others[0], target
         return source, others[1]
 
-    def _nearest(self, side: int, other_than: "_Variant | None" = None) -> _Variant | None:
-        serving = [
-            variant
-            for variant in self.variants
-            if variant.near[side] is not None and variant.seg >= 0 and variant is not other_than
-        ]
-        return min(serving, key=lambda variant: _far(variant, side)) if serving else None
-
-
-def _far(variant: _Variant, side: int) -> int:
-    far = variant.near[side]
-    assert far is not None
-    return far
+    def _nearest(self, side: int, other_than: _Variant | None = None) -> _Variant | None:
+        best, least = None, _TOO_FAR
+        for variant in self.variants:
+            if variant.near[side] < least and variant.seg >= 0 and variant is not other_than:
+                best, least = variant, variant.near[side]
+        return best
 
 
 def read_tmx(
@@ -108,8 +108,8 @@ def read_tmx(
             f"{_ROOM}: {name_of(path)}: found source_field or target_field, wanted neither: a TMX file has no fields "
             f"to choose from. Remedy: leave them out; the languages tell the sides."
         )
-    units = _Units(path, languages, raw=False)
     keep = inline_tags == "keep"
+    units = _Units(path, languages, raw=False, keep_tags=keep)
     num_whole = 0
     for _ in units.stream.chunks():
         for unit in units.take():
@@ -184,19 +184,18 @@ def write_targets(
 class _Units:
     """Makes units of a document's events. With ``raw`` it keeps their places and bytes, without it their text."""
 
-    def __init__(self, path: FilePath, languages: tuple[str, str], *, raw: bool) -> None:
+    def __init__(self, path: FilePath, languages: tuple[str, str], *, raw: bool, keep_tags: bool = False) -> None:
         self.stream = XmlStream(path, self, room=_ROOM, keep_raw=raw)
         self._languages = languages
         self._raw = raw
+        self._keep_tags = keep_tags
         self._check_languages()
-        self._known: dict[str, tuple[int | None, int | None]] = {}
-        self._counts: dict[str, int] = {}  # of texts, by language
+        self._known: dict[str, _Language] = {}  # by code as written
         self._ready: list[_Unit] = []
         self._state = _START
         self._unit = _Unit(0, 0)
         self._variant: _Variant | None = None  # None where its language is not wanted
         self._has_segment = False
-        self._into: list[str] | list[Piece] = []  # where text goes
         self._code_depth = 0
 
     def take(self) -> list[_Unit]:
@@ -210,9 +209,10 @@ class _Units:
 
     def lacking(self, wanted: str) -> CorpusError:
         """The error of a file that has not one such unit: the languages that it has, and how often."""
-        by_count = sorted(self._counts.items(), key=lambda entry: -entry[1])
+        by_count = sorted(self._known.items(), key=lambda entry: -entry[1].count)
         found = ", ".join(
-            f"{language or 'no language'} in {count:,} texts" for language, count in by_count[:_LANGUAGES_NAMED]
+            f"{code[:40] or 'no language'} in {language.count:,} texts"
+            for code, language in by_count[:_LANGUAGES_NAMED]
         )
         more = f" and {len(by_count) - _LANGUAGES_NAMED} more" if len(by_count) > _LANGUAGES_NAMED else ""
         source, target = self._languages
@@ -225,42 +225,37 @@ class _Units:
 
     def start(self, name: str, attributes: dict[str, str], /) -> None:
         """Take a start tag."""
-        state = self._state
-        if state == _SEGMENT:
-            self._start_inline(name, attributes)
-        elif name == "tuv" and state == _UNIT:
+        if name not in _STRUCTURE and self._state != _START:  # most are inline elements or notes and props of a unit
+            if self._variant is not None and self._state == _SEGMENT and not self._raw:
+                self._start_inline(name, attributes)
+        elif name == "tuv" and self._state == _UNIT:
             self._start_variant(attributes)
-        elif name == "seg" and state == _VARIANT and not self._has_segment:
+        elif name == "seg" and self._state == _VARIANT and not self._has_segment:
             self._start_segment()
-        elif name == "tu" and state == _OUTSIDE:
-            self._unit = _Unit(self.stream.line, self.stream.offset)
-            self.stream.open_since = self._unit.tag
+        elif name == "tu" and self._state == _OUTSIDE:
+            self._unit = unit = _Unit(self.stream.line, self.stream.offset)
+            self.stream.open_since = unit.tag
             self._state = _UNIT
-        elif name in _STRUCTURE or state == _START:
+        else:
             self._start_structure(name, attributes)
 
     def end(self, name: str, /) -> None:
         """Take an end tag."""
-        state = self._state
-        if state == _SEGMENT:
-            if name == "seg":
-                self._end_segment()
-            else:
+        if name not in _STRUCTURE:
+            if self._variant is not None and self._state == _SEGMENT and not self._raw:
                 self._end_inline(name)
-        elif name == "tuv" and state == _VARIANT:
-            if self._variant is not None and self._raw:
+        elif name == "seg":  # where each may stand was seen to at its start
+            self._end_segment()
+        elif name == "tuv":
+            if self._raw and self._variant is not None:
                 self._variant.end = self.stream.offset
             self._state = _UNIT
-        elif name == "tu" and state == _UNIT:
+        elif name == "tu":
             if self._raw:
                 self._unit.end = self.stream.offset
             self.stream.open_since = None
             self._ready.append(self._unit)
             self._state = _OUTSIDE
-
-    def text(self, data: str, /) -> None:
-        """Take a piece of text."""
-        self._into.append(data)
 
     # Structure
 
@@ -275,52 +270,52 @@ class _Units:
             if not self._languages[0] and srclang != "*all*":
                 self._languages = srclang, self._languages[1]
         elif name != "body" or self._state != _OUTSIDE:
-            where = {_OUTSIDE: "outside of a unit", _UNIT: "in a tu", _VARIANT: "in a tuv"}
+            where = {_OUTSIDE: "outside of a unit", _UNIT: "in a tu", _VARIANT: "in a tuv", _SEGMENT: "in a seg"}
             found = "a second <seg>" if name == "seg" and self._has_segment else f"<{name}>"
             raise self.stream.error(
                 f"{found} {where[self._state]}", "tu with tuv in it, and in each tuv one seg", "mend the file there"
             )
 
     def _start_variant(self, attributes: dict[str, str]) -> None:
-        attribute = "xml:lang" if "xml:lang" in attributes else "lang"
-        language = attributes.get(attribute, "")
+        code = attributes.get("xml:lang")
+        attribute = "lang" if code is None else "xml:lang"
+        if code is None:
+            code = attributes.get("lang", "")
+        language = self._known.get(code) or self._learn(code)
+        language.count += 1
         self._state = _VARIANT
         self._has_segment = False
-        near = self._near(language)
-        if near == (None, None):
-            self._variant = None
-        else:
-            self._variant = _Variant(near, attribute, self.stream.offset if self._raw else 0)
+        if language.is_wanted:
+            self._variant = _Variant(language.near, attribute, self.stream.offset if self._raw else 0, [])
             self._unit.variants.append(self._variant)
+        else:
+            self._variant = None
 
-    def _near(self, language: str) -> tuple[int | None, int | None]:
-        """The distances of a language to those wanted; takes note of it."""
-        near = self._known.get(language)
-        if near is None:
-            if not self._languages[0]:
-                raise self.stream.error(
-                    "no source language in the header (srclang)", "one", "say which language is the source"
-                )
-            near = distance(self._languages[0], language), distance(self._languages[1], language)
-            if len(self._known) >= _MAX_LANGUAGES:
-                self._counts["others"] = self._counts.get("others", 0) + 1
-                return near
-            self._known[language] = near
-        self._counts[language] = self._counts.get(language, 0) + 1
-        return near
+    def _learn(self, code: str) -> _Language:
+        """Take note of a language that was not met before."""
+        if not self._languages[0]:
+            raise self.stream.error(
+                "no source language in the header (srclang)", "one", "say which language is the source"
+            )
+        far = [distance(wanted, code) for wanted in self._languages]
+        near = (_TOO_FAR if far[0] is None else far[0], _TOO_FAR if far[1] is None else far[1])
+        language = _Language(near, is_wanted=near != (_TOO_FAR, _TOO_FAR))
+        if len(self._known) < _MAX_LANGUAGES:
+            self._known[code] = language
+        return language
 
     def _start_segment(self) -> None:
         self._state = _SEGMENT
         self._has_segment = True
-        if self._variant is None:
+        variant = self._variant
+        if variant is None:
             return
         if self._raw:
-            self._variant.seg, self._variant.line = self.stream.offset, self.stream.line
+            variant.seg, variant.line = self.stream.offset, self.stream.line
         else:
-            self._variant.seg = 0
-            self._into = self._variant.pieces
+            variant.seg = 0
             self._code_depth = 0
-            self.stream.listen(True)
+            self.stream.hear(variant.pieces.append)
 
     def _end_segment(self) -> None:
         self._state = _VARIANT
@@ -329,32 +324,30 @@ class _Units:
         if self._raw:
             self._variant.seg_end = self.stream.offset
         else:
-            self.stream.listen(False)
+            self.stream.hear(None)
 
     def _start_inline(self, name: str, attributes: dict[str, str]) -> None:
-        if name in _STRUCTURE:
-            raise self.stream.error(f"<{name}> in a seg", "text and inline elements", "mend the file there")
-        if self._variant is None or self._raw:
-            return
+        """Take an inline element of a text that is wanted."""
+        assert self._variant is not None
         if self._code_depth:
             self._code_depth += 1
-        elif name in _CODES:
+        elif name not in _CODES:
+            if self._keep_tags:
+                self._variant.pieces.append(Tag("open", f"<{name}", attributes.get("x", "")))
+        else:
+            self._code_depth = 1
             tag = Tag(_CODES[name], attributes.get("i", ""), attributes.get("x", ""))
             self._variant.pieces.append(tag)
-            self._into = tag.code
-            self._code_depth = 1
-        else:
-            self._variant.pieces.append(Tag("open", f"<{name}", attributes.get("x", "")))
+            self.stream.hear(tag.code.append)
 
     def _end_inline(self, name: str) -> None:
-        if self._variant is None or self._raw:
-            return
-        if not self._code_depth:
+        assert self._variant is not None
+        if self._code_depth:
+            self._code_depth -= 1
+            if not self._code_depth:
+                self.stream.hear(self._variant.pieces.append)
+        elif self._keep_tags:
             self._variant.pieces.append(Tag("close", f"<{name}"))
-            return
-        self._code_depth -= 1
-        if not self._code_depth:
-            self._into = self._variant.pieces
 
     def _check_languages(self) -> None:
         name = self.stream.name
@@ -394,7 +387,7 @@ class _Units:
     @staticmethod
     def _is_place(variant: _Variant, source: _Variant) -> bool:
         """Whether a text without a seg waits for a target."""
-        return variant is not source and variant.seg < 0 and variant.near[1] is not None
+        return variant is not source and variant.seg < 0 and variant.near[1] < _TOO_FAR
 
     def _fill(self, tag: int, end: int, content: str, name: str, *, behind: bool = False) -> tuple[int, int, bytes]:
         """Put content between an element's tags, ``behind`` what is there or in its place."""

@@ -1,10 +1,9 @@
 """XML documents of any size, read event by event with lines and exact byte offsets, over the standard library's expat.
 
-A format's reader is an ``XmlHandler``: expat calls its ``start``, ``end`` and ``text``. While ``XmlStream.chunks`` is
-iterated over, ``line`` and ``offset`` tell where the event of the moment stands. Text comes in pieces, only while
-``listen`` is on, and an offset means nothing there; the offsets of ``start`` and ``end`` are exact, in bytes of the
-unpacked document, in every encoding. An empty element (``<seg/>``) ends at the offset behind it, an element with an
-end tag (``<seg></seg>``) at the offset of its end tag.
+A format's reader is an ``XmlHandler``: expat calls its ``start`` and ``end`` while ``XmlStream.chunks`` is iterated
+over, and ``line`` and ``offset`` tell where the event of the moment stands: exactly, in bytes of the unpacked document,
+in every encoding. Text comes in pieces to what ``hear`` was given, and an offset means nothing there. An empty element
+(``<seg/>``) ends at the offset behind it, an element with an end tag (``<seg></seg>``) at that of its end tag.
 
 Documents come from strangers. Nothing outside the document is ever opened: an external DTD is passed over. Entities
 that a document declares itself are refused where they are declared, small ones too, since a few bytes of them can
@@ -15,7 +14,7 @@ reads it as nothing.)
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 from xml.parsers import expat
 
@@ -60,10 +59,6 @@ class XmlHandler(Protocol):
 
     def end(self, name: str, /) -> None:
         """Take an element's end."""
-        ...
-
-    def text(self, data: str, /) -> None:
-        """Take a piece of text (also of a CDATA section), with entities and character references resolved."""
         ...
 
 
@@ -111,9 +106,12 @@ class XmlStream:
         """The bytes that have been read so far; at the end the length of the document."""
         return self._fed
 
-    def listen(self, on: bool, /) -> None:
-        """Let the handler hear text from here on, or not; text between tags that nobody hears costs little."""
-        self._parser.CharacterDataHandler = self._handler.text if on else None
+    def hear(self, take: Callable[[str], None] | None) -> None:
+        """Give text from here on to ``take``, or to nobody; text that nobody hears costs little.
+
+        It comes in pieces, that of CDATA sections too, with XML's entities and character references resolved.
+        """
+        self._parser.CharacterDataHandler = take
 
     def raw(self, start: int, end: int) -> bytes:
         """The document's bytes from one offset to another, both not before the last ``release``."""
