@@ -104,11 +104,14 @@ def _lines(report: "DocumentReport", out: str) -> Iterable[str]:
     yield f"{out}: {count(report.num_filled, 'segment')} of {report.num_segments:,} filled{kept}{left}"
     by_kind: dict[str, list[Problem]] = {}
     for problem in report.problems:
-        by_kind.setdefault(problem.what, []).append(problem)
-    for what, problems in by_kind.items():
-        named = ", ".join(f"{problem.line:,} (segment {problem.number:,})" for problem in problems[:_NAMED])
+        by_kind.setdefault(problem.kind, []).append(problem)
+    for kind, problems in by_kind.items():
+        named = ", ".join(f"{problem.line:,}" for problem in problems[:_NAMED])
         more = ", ..." if len(problems) > _NAMED else ""
-        yield f"{count(len(problems), 'segment')} {what}: line {named}{more}"
+        yield f"{count(len(problems), 'segment')} {kind}: line {named}{more}"
+        for problem in problems[:_NAMED]:
+            if problem.details:
+                yield f"  line {problem.line:,} (segment {problem.number:,}): {'; '.join(problem.details)}"
 
 
 def _shown(name: str) -> str:

@@ -7,19 +7,29 @@ from itertools import tee
 from headway.corpus.compression import FilePath
 from headway.corpus.document import document_format
 from headway.corpus.segment import Segment
+from headway.text.markup import parse
 from headway.translate.decoding import Decoding
-from headway.translate.lines import translate_lines
-from headway.translate.translation import Translation
+from headway.translate.marked import MarkedTranslation, translate_parsed_lines
 from headway.translate.translator import Translator
+
+MARKUP = "with tags or placeholders that are not those of the source"
+MENDED = "with tags or placeholders that were put in or taken out without the model"
+CUT = "reached the length limit, so the translation may be incomplete"
+UNKNOWN = "with characters outside the model's vocabulary, which it saw as one unknown token"
+BROKEN = "with more or fewer lines than the source"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a translator has to look at: the segment's number, the line of its source in the file, and what it is."""
+    """What a translator has to look at. ``kind`` is one of the constants above; ``details`` say more, if need be.
+
+    ``number`` is the segment's, ``line`` where its source begins in the file.
+    """
 
     number: int
     line: int
-    what: str
+    kind: str
+    details: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -65,14 +75,17 @@ def translate_document(
     report = DocumentReport()
     segments = document.read_segments(path, source_language=languages[0], target_language=languages[1])
     chosen, kept = tee(_choose(segments, report, overwrite=overwrite))
-    translations = translate_lines(
-        translator, (segment.source for segment in chosen), decoding=decoding, batch_tokens=batch_tokens
+    translations = translate_parsed_lines(
+        translator,
+        (parse(segment.source, syntax=segment.syntax) for segment in chosen),
+        decoding=decoding,
+        batch_tokens=batch_tokens,
     )
 
     def targets() -> Iterator[tuple[int, str]]:
         for segment, translation in zip(kept, translations, strict=True):
             report.num_filled += 1
-            report.problems += [Problem(segment.number, segment.line, what) for what in _problems(translation)]
+            report.problems += _problems(segment, translation)
             if on_progress:
                 on_progress(report)
             yield segment.number, translation.text
@@ -94,9 +107,16 @@ def _choose(segments: Iterator[Segment], report: DocumentReport, *, overwrite: b
             yield segment
 
 
-def _problems(translation: Translation) -> Iterator[str]:
+def _problems(segment: Segment, marked: MarkedTranslation) -> Iterator[Problem]:
     """What a translator has to look at in one translation."""
-    if translation.is_cut:
-        yield "reached the length limit; it may be incomplete"
-    if translation.num_unknown:
-        yield "has characters outside the model's vocabulary, which it saw as one unknown token"
+    place = segment.number, segment.line
+    if marked.problems:
+        yield Problem(*place, MARKUP, marked.problems)
+    if marked.notes:
+        yield Problem(*place, MENDED, marked.notes)
+    if marked.text.count("\n") != segment.source.count("\n"):
+        yield Problem(*place, BROKEN)
+    if marked.translation.is_cut:
+        yield Problem(*place, CUT)
+    if marked.translation.num_unknown:
+        yield Problem(*place, UNKNOWN)
