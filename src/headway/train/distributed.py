@@ -124,8 +124,8 @@ class Group:
                 raise
             raise TrainingError(
                 f"train/distributed: rank {self.rank} of {self.world_size} lost its connection to another rank, which "
-                f"has ended or cannot be reached ({str(error).partition(chr(10))[0]}). The last training state is "
-                "good. Remedy: see torchrun's report for the rank that ended first, then start the same command again; "
+                f"has ended or cannot be reached ({_reason(error)}). The last training state is good. "
+                "Remedy: see torchrun's report for the rank that ended first, then start the same command again; "
                 "torchrun --max-restarts=N does so by itself"
             ) from error
 
@@ -165,11 +165,16 @@ def joined(environment: Mapping[str, str]) -> Generator[Group]:
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
             f"train/distributed: rank {rank} of {world_size} could not join the others at "
-            f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']} ({str(error).partition(chr(10))[0]}). "
+            f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']} ({_reason(error)}). "
             "Remedy: check torchrun's --nnodes, --rdzv-endpoint and the network"
         ) from error
     yield Group(rank, world_size, local_rank, attempt, store)
     dist.destroy_process_group()  # not after an error: then it could wait for a rank that is gone
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence of what torch says, without the place in its source."""
+    return re.sub(r"^\[\S*\] ", "", str(error)).partition("\n")[0].partition(". ")[0]
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
