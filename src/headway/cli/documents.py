@@ -53,6 +53,7 @@ def fill_document(
     *,
     decoding: "Decoding",
     batch_tokens: int | None,
+    numbers: bool,
     overwrite: bool,
     for_review: bool,
 ) -> None:
@@ -67,6 +68,7 @@ def fill_document(
             out,
             decoding=decoding,
             batch_tokens=batch_tokens,
+            numbers=numbers,
             overwrite=overwrite,
             for_review=for_review,
             on_progress=live.show,

@@ -174,6 +174,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             out,
             decoding=decoding,
             batch_tokens=batch_tokens,
+            numbers=keep_numbers,
             overwrite=overwrite,
             for_review=not as_final,
         )

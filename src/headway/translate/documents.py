@@ -54,6 +54,7 @@ def translate_document(
     *,
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
+    numbers: bool = False,
     overwrite: bool = False,
     for_review: bool = True,
     on_progress: Callable[[DocumentReport], None] | None = None,
@@ -61,7 +62,8 @@ def translate_document(
     """Write a copy of a document in which the open segments (with ``overwrite`` all) have their translations.
 
     The suffix of ``path`` tells the format; ``out`` may be ``path``. Segments that the document marks as not to be
-    translated and blank ones are left as they are. ``for_review`` marks what was filled as in need of review, where
+    translated and blank ones are left as they are. ``numbers`` compares numbers with those of the source, as tags and
+    placeholders always are. ``for_review`` marks what was filled as in need of review, where
     the format has a word for it. ``on_progress`` hears of the counts after each segment. Memory holds a chunk of
     segments and the report.
 
@@ -77,7 +79,7 @@ def translate_document(
     chosen, kept = tee(_choose(segments, report, overwrite=overwrite))
     translations = translate_parsed_lines(
         translator,
-        (parse(segment.source, syntax=segment.syntax) for segment in chosen),
+        (parse(segment.source, syntax=segment.syntax, numbers=numbers) for segment in chosen),
         decoding=decoding,
         batch_tokens=batch_tokens,
     )
