@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.nn.attention import MultiHeadAttention, allowed, attention, fused_attention
+from headway.nn.dropout import Dropout
 from headway.nn.feed_forward import FeedForward
 from headway.nn.masks import causal_mask, key_mask
 
 B, H, T, S, K, V, D = 2, 3, 5, 7, 11, 13, 17
 PRECISIONS = {"float32": (torch.float32, 1e-6), "bf16": (torch.bfloat16, 2e-2)}
-PATHS = {"explicit": lambda *given: attention(*given)[0], "fused": fused_attention}
+PATHS = {"explicit": lambda *given, **how: attention(*given, **how)[0], "fused": fused_attention}
 
 # The seven words and the vectors that a reader of the paper is given; the query belongs to the fifth word.
 WORDS = ("那只", "猫", "睡了", "因为", "它", "很", "累")
@@ -199,6 +200,132 @@ def test_a_mask_that_forbids_nothing_counts_as_none():
     assert allowed(torch.ones(3, 1, 1, 5, dtype=torch.bool)) is None
     mask = torch.tensor([[True, False]])
     assert allowed(mask) is mask
+
+
+# Fewer heads of keys, a bias on the scores, dropout of weights
+
+
+MASKS = {
+    "none": None,
+    "keys": key_mask(torch.tensor([[True] * S, [True] * 3 + [False] * (S - 3)])),
+    "causal": causal_mask(S)[:T],
+    "both": key_mask(torch.tensor([[True] * S, [True] * 3 + [False] * (S - 3)])) & causal_mask(S)[:T],
+    "with empty rows": key_mask(torch.tensor([[True] * S, [False] * S])) & (torch.arange(T) != 2)[:, None],
+    "of each head": random_mask((B, 6, T, S), seed=3),
+}
+
+
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("num_groups", [1, 2, 3, 6])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_grouped_and_biased_attention_is_that_of_repeated_keys_on_both_paths(masks, biased, num_groups, precision):
+    dtype, tolerance = PRECISIONS[precision]
+    heads, share = 6, 6 // num_groups
+    results = []
+    for path in ("repeated", "explicit", "fused"):
+        generator = torch.Generator().manual_seed(1)
+        shapes = ((B, heads, T, K), (B, num_groups, S, K), (B, num_groups, S, V))
+        q, k, v = (torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes)
+        bias = torch.randn(heads, T, S, generator=generator).requires_grad_() if biased else None
+        if path == "repeated":
+            repeated = [x.repeat_interleave(share, dim=1) for x in (k, v)]
+            scores = (q.float() @ repeated[0].float().mT / math.sqrt(K)) + (bias if biased else 0.0)
+            mask = torch.ones(T, S, dtype=torch.bool) if MASKS[masks] is None else MASKS[masks]
+            weights = scores.masked_fill(~mask, -1e9).softmax(dim=-1).where(mask, 0.0)  # an oracle may be plain
+            mixed = weights @ repeated[1].float()
+        else:
+            mixed = PATHS[path](q, k, v, MASKS[masks], bias_HTS=bias)
+            assert mixed.dtype == dtype
+        mixed.float().sin().sum().backward()
+        leaves = [q, k, v, *([bias] if biased else [])]
+        results.append([mixed.float(), *(leaf.grad.float() for leaf in leaves)])
+    for explicit, fused, wanted in zip(results[1], results[2], results[0], strict=True):
+        tolerances = (
+            {"atol": 2 * tolerance, "rtol": 2 * tolerance} if dtype == torch.float32 else {"atol": 0.1, "rtol": 0.1}
+        )
+        torch.testing.assert_close(explicit, wanted, **tolerances)
+        torch.testing.assert_close(fused, wanted, **tolerances)
+
+
+def test_as_many_heads_of_keys_as_of_queries_are_plain_multi_head_attention():
+    plain = module()
+    grouped = MultiHeadAttention(D, H, d_k=K, d_v=V, bias=True, num_kv_heads=H)
+    grouped.load_state_dict(plain.state_dict())
+    x_BTD = torch.randn(B, T, D)
+    assert torch.equal(grouped(x_BTD, x_BTD, mask=causal_mask(T)), plain(x_BTD, x_BTD, mask=causal_mask(T)))
+
+
+@pytest.mark.parametrize("num_groups", [1, 2, 3])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_grouped_heads_equal_multi_head_attention_whose_key_matrices_are_repeated(num_groups, recorded):
+    grouped = MultiHeadAttention(D, 6, d_k=K, d_v=V, bias=True, num_kv_heads=num_groups)
+    plain = MultiHeadAttention(D, 6, d_k=K, d_v=V, bias=True)
+    weights = grouped.state_dict()
+    for name in ("key", "value"):
+        for kind in ("weight", "bias"):
+            rows = weights[f"{name}.{kind}"].unflatten(0, (num_groups, -1))
+            weights[f"{name}.{kind}"] = rows.repeat_interleave(6 // num_groups, dim=0).flatten(0, 1)
+    plain.load_state_dict(weights)
+    kept = []
+    grouped.recorder = kept.append if recorded else None
+    x_BTD, memory_BSD = torch.randn(B, T, D), torch.randn(B, S, D)
+    mask = MASKS["keys"]
+    torch.testing.assert_close(grouped(x_BTD, memory_BSD, mask=mask), plain(x_BTD, memory_BSD, mask=mask))
+    assert grouped.keys_values(memory_BSD).key_BGSK.shape == (B, num_groups, S, K)
+    assert [weights.shape for weights in kept] == [(B, 6, T, S)] * recorded
+
+
+def test_the_keys_of_a_group_are_not_repeated_in_memory():
+    q, k, v = torch.randn(1, 64, 1, 16), torch.randn(1, 1, 4_096, 16), torch.randn(1, 1, 4_096, 16)
+    seen = []
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            seen.extend(x.untyped_storage().nbytes() for x in (result,) if isinstance(x, torch.Tensor))
+            return result
+
+    for path in PATHS.values():
+        with Watch():
+            path(q, k, v, None)
+    assert max(seen) < 64 * 4_096 * 4 * 1.1  # the weights; repeated keys would take 16 times as much
+
+
+@pytest.mark.parametrize("masks", ["none", "keys", "with empty rows"])
+def test_dropped_weights_are_scaled_and_the_same_draws_give_the_same_result(masks):
+    q, k, v = qkv(grad=True)
+    layer = Dropout(0.25).train()
+    mask = MASKS[masks]
+    results = []
+    for path in (fused_attention, lambda *given, **how: attention(*given, **how)[0]):
+        torch.manual_seed(5)
+        results.append(path(q, k, v, mask, dropout=layer))
+    assert torch.equal(*results)
+    torch.manual_seed(5)
+    weights = attention(q, k, v, mask)[1]
+    torch.testing.assert_close(results[0], layer(weights) @ v)
+    assert not torch.allclose(results[0], fused_attention(q, k, v, mask), atol=1e-2)
+    results[0].sin().sum().backward()
+    assert all(tensor.grad.isfinite().all() for tensor in (q, k, v))
+
+
+def test_recorded_weights_are_those_before_dropout():
+    layer = MultiHeadAttention(D, H, d_k=K, d_v=V, bias=True, dropout=0.5).train()
+    kept = []
+    layer.recorder = kept.append
+    x_BTD = torch.randn(B, T, D)
+    layer(x_BTD, x_BTD)
+    torch.testing.assert_close(kept[0].sum(dim=-1), torch.ones(B, H, T))
+    assert (kept[0] > 0).all()
+
+
+def test_outside_training_dropout_of_weights_changes_nothing():
+    layer = MultiHeadAttention(D, H, d_k=K, d_v=V, bias=True, dropout=0.5)
+    x_BTD = torch.randn(B, T, D)
+    plain = MultiHeadAttention(D, H, d_k=K, d_v=V, bias=True)
+    plain.load_state_dict(layer.state_dict())
+    assert torch.equal(layer.eval()(x_BTD, x_BTD), plain(x_BTD, x_BTD))
 
 
 # Worked numbers of Section 3.2

@@ -6,7 +6,22 @@ import pytest
 import torch
 
 from headway.errors import ModelError
-from headway.nn.position import POSITIONS, Learned, NoPosition, Sinusoidal, Stack, sinusoids
+from headway.nn.position import (
+    MAX_DISTANCE,
+    NUM_BUCKETS,
+    POSITIONS,
+    Alibi,
+    Learned,
+    NoPosition,
+    RelativeBuckets,
+    Rotary,
+    Sinusoidal,
+    Stack,
+    alibi_slopes,
+    relative_buckets,
+    relative_positions,
+    sinusoids,
+)
 
 
 def filled(scheme, *, d_model=6, max_positions=11, num_heads=3, d_k=14, causal=True):
@@ -124,3 +139,196 @@ def test_a_table_grown_in_inference_serves_training_afterwards():
 def test_a_grown_table_keeps_the_type_of_the_model():
     position = Sinusoidal(6, 3).bfloat16()
     assert position.embed(torch.zeros(1, 7, 6, dtype=torch.bfloat16), 0).dtype == torch.bfloat16
+
+
+# Every scheme, at its three places
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize(("start", "seen"), [(0, 1), (4, 5), (10, 11), (10, 3), (7, 1)])
+def test_one_cached_query_has_the_bias_of_its_row_in_the_whole(scheme, causal, start, seen):
+    position = filled(scheme, causal=causal)
+    whole, row = position.bias(11, 11, 0), position.bias(1, seen, start)
+    assert (whole is None) == (row is None)
+    if whole is not None:
+        assert row.dtype == torch.float32
+        torch.testing.assert_close(row[:, 0], whole[:, start, start + 1 - seen : start + 1])
+
+
+@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize("start", [0, 1, 5])
+def test_a_later_start_turns_queries_and_keys_as_the_whole_sequence_has_them_there(scheme, start):
+    position = filled(scheme)
+    q, k = torch.randn(2, 3, 11, 14), torch.randn(2, 1, 11, 14)
+    for whole, later in zip(
+        position.rotate(q, k, 0), position.rotate(q[:, :, start:], k[:, :, start:], start), strict=True
+    ):
+        torch.testing.assert_close(later, whole[:, :, start:])
+
+
+def test_each_scheme_fills_one_place_and_none_fills_none():
+    x_BTD, q, k = torch.randn(2, 5, 6), torch.randn(2, 3, 5, 14), torch.randn(2, 3, 5, 14)
+    filled_places = {}
+    for scheme in POSITIONS:
+        position = filled(scheme)
+        turned = position.rotate(q, k, 3)
+        places = [
+            not torch.equal(position.embed(x_BTD, 3), x_BTD),
+            not (torch.equal(turned[0], q) and torch.equal(turned[1], k)),
+            position.bias(5, 5, 3) is not None,
+        ]
+        filled_places[scheme] = places
+    assert {scheme: sum(places) for scheme, places in filled_places.items()} == {
+        scheme: int(scheme != "none") for scheme in POSITIONS
+    }
+
+
+@pytest.mark.parametrize("scheme", POSITIONS)
+def test_a_span_computes_the_bias_once_and_turns_at_its_start(scheme):
+    position = filled(scheme)
+    span = position.span(2, 5, 3)
+    q, k = torch.randn(2, 3, 2, 14), torch.randn(2, 3, 2, 14)
+    assert all(map(torch.equal, span.rotate(q, k), position.rotate(q, k, 3)))
+    bias = position.bias(2, 5, 3)
+    assert span.bias_HTS is None if bias is None else torch.equal(span.bias_HTS, bias)
+    assert span.num_keys == 5
+
+
+# Rotary
+
+
+def turned(vector, position, d_k=14):
+    return Rotary(d_k, 3).rotate(vector.view(1, 1, 1, d_k), vector.view(1, 1, 1, d_k), position)[0][0, 0, 0]
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, 13, 4_099])
+def test_pairs_are_turned_as_complex_numbers_are(position):
+    vector = torch.randn(14, generator=torch.Generator().manual_seed(3))
+    wanted = []
+    for pair in range(7):
+        number = complex(vector[2 * pair], vector[2 * pair + 1])
+        angle = position * 10000.0 ** (-2 * pair / 14)
+        number *= complex(math.cos(angle), math.sin(angle))
+        wanted += [number.real, number.imag]
+    assert turned(vector, position).tolist() == pytest.approx(wanted, abs=2e-6)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 1_009])
+def test_a_score_of_turned_vectors_depends_on_their_distance_alone(offset):
+    generator = torch.Generator().manual_seed(1)
+    q, k = (torch.randn(1, 1, 1, 14, generator=generator) for _ in range(2))
+    rotary = Rotary(14, 3)
+
+    def score(query_at, key_at):
+        return (rotary.rotate(q, q, query_at)[0] * rotary.rotate(k, k, key_at)[1]).sum().item()
+
+    assert score(9 + offset, 4 + offset) == pytest.approx(score(9, 4), abs=5e-5)
+    assert score(4, 9) != pytest.approx(score(9, 4), abs=1e-2)  # to which side does count
+
+
+def test_turning_changes_no_length_and_position_0_changes_nothing():
+    vector = torch.randn(14)
+    assert torch.equal(turned(vector, 0), vector)
+    assert turned(vector, 5).norm().item() == pytest.approx(vector.norm().item(), rel=1e-6)
+
+
+def test_the_turning_of_transformers_roformer_is_the_same():
+    roformer = pytest.importorskip("transformers.models.roformer.modeling_roformer")
+    length, d_k = 13, 10
+    table = sinusoids(length, d_k)
+    their_waves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)[None, None]
+    q, k = torch.randn(2, 3, length, d_k), torch.randn(2, 3, length, d_k)
+    theirs = roformer.RoFormerSelfAttention.apply_rotary_position_embeddings(their_waves, q, k)
+    for our, their in zip(Rotary(d_k, 5).rotate(q, k, 0), theirs, strict=True):
+        torch.testing.assert_close(our, their)
+
+
+def test_rotation_in_bf16_has_float32_angles():
+    rotary = Rotary(14, 5).bfloat16()
+    vector = torch.randn(1, 1, 1, 14).bfloat16()
+    turned_q, _ = rotary.rotate(vector, vector, 3_001)
+    wanted, _ = Rotary(14, 5).rotate(vector.float(), vector.float(), 3_001)
+    assert turned_q.dtype == torch.bfloat16
+    torch.testing.assert_close(turned_q.float(), wanted, atol=2e-2, rtol=1e-2)
+    assert rotary.wave_TK.dtype == torch.float32
+
+
+def test_rotary_waves_grow_in_inference_and_serve_training_afterwards():
+    rotary = Rotary(6, 3)
+    q = torch.randn(1, 1, 7, 6, requires_grad=True)
+    with torch.inference_mode():
+        rotary.rotate(q, q, 0)
+    assert not rotary.wave_TK.is_inference()
+    rotary.rotate(q, q, 0)[0].square().sum().backward()
+    assert q.grad.isfinite().all()
+    assert not list(rotary.parameters())
+    assert not rotary.state_dict()
+
+
+# ALiBi
+
+
+@pytest.mark.parametrize(
+    ("num_heads", "slopes"),
+    [
+        (8, [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]),
+        (6, [1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 8]),  # those of 4, then every second one of 8
+        (1, [1 / 256]),
+        (2, [1 / 16, 1 / 256]),
+        (3, [1 / 16, 1 / 256, 1 / 4]),
+        (16, [2 ** (-n / 2) for n in range(1, 17)]),
+    ],
+)
+def test_slopes_by_hand(num_heads, slopes):
+    assert alibi_slopes(num_heads) == pytest.approx(slopes)
+
+
+def test_the_bias_is_minus_slope_times_distance_to_both_sides():
+    bias = Alibi(2).bias(3, 3, 0)
+    distances = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    torch.testing.assert_close(bias, torch.stack([-distances / 16, -distances / 256]))
+    assert not list(Alibi(2).parameters())
+    assert not Alibi(2).state_dict()
+
+
+# T5
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_buckets_equal_those_of_transformers_t5(causal):
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    offsets = torch.arange(-1_009, 1_010)[None]
+    theirs = t5.T5Attention._relative_position_bucket(
+        offsets, bidirectional=not causal, num_buckets=NUM_BUCKETS, max_distance=MAX_DISTANCE
+    )
+    assert torch.equal(relative_buckets(offsets, causal=causal), theirs)
+
+
+def test_buckets_by_hand():
+    offsets = torch.tensor([[0, -1, -15, -16, -18, -20, -127, -128, -5_000, 1, 40]])
+    # causal: 16 + floor(16 log(n / 16) / log(8)); the future, which the mask hides, has the bucket of 0
+    assert relative_buckets(offsets, causal=True)[0].tolist() == [0, 1, 15, 16, 16, 17, 31, 31, 31, 0, 0]
+    # to both sides: 8 + floor(8 log(n / 8) / log(16)), and 16 more to the right
+    assert relative_buckets(offsets, causal=False)[0].tolist() == [0, 1, 9, 10, 10, 10, 15, 15, 15, 17, 28]
+
+
+def test_the_bias_is_the_number_of_the_head_and_bucket():
+    position = filled("t5", causal=False)
+    bias = position.bias(3, 7, 9)  # queries at 9, 10, 11; keys at 5 to 11
+    for query in range(3):
+        for key in range(7):
+            offset = (5 + key) - (9 + query)
+            bucket = abs(offset) + (16 if offset > 0 else 0)
+            assert torch.equal(bias[:, query, key], position.weight[bucket])
+
+
+def test_relative_positions_end_where_the_queries_end():
+    cpu = torch.device("cpu")
+    assert relative_positions(2, 4, 5, device=cpu).tolist() == [[-2, -1, 0, 1], [-3, -2, -1, 0]]
+
+
+def test_t5_has_one_trained_table_of_buckets_by_heads():
+    assert [(name, tuple(p.shape)) for name, p in RelativeBuckets(3, causal=True).named_parameters()] == [
+        ("weight", (32, 3))
+    ]
