@@ -149,7 +149,7 @@ def _settings(config: RunConfig) -> bytes:
         "version": VERSION,
         "data": config.data.model_dump(),
         "clean": config.clean.model_dump(),
-        "text": config.text.model_dump(),
+        "text": config.text.model_dump(exclude={"bpe_dropout"}),  # that is for training
         "vocab_sizes": (config.model.vocab_size, config.model.source_vocab_size),
         "seed": config.train.seed,
     }

@@ -8,6 +8,7 @@ from headway.checkpoint.keep import HIGHER_IS_BETTER
 from headway.checkpoint.state import Scores
 from headway.config.schema import TrainConfig
 from headway.data.loader import Position, batches
+from headway.data.segmentation import Segmentation
 from headway.train.events import Event, Interrupted, Saved, StepDone, Validated
 from headway.train.schedule import noam
 from headway.train.session import Session
@@ -43,6 +44,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
         start_step=session.progress.epoch_step,
         rank=group.rank,
         world_size=group.world_size,
+        segmentation=Segmentation.of(session.config, session.prepared),
     ):
         if group.any(is_finished(session)):  # each has a clock of its own
             break

@@ -16,6 +16,7 @@ KINDS = {
     "bf16": ("train.precision=bf16",),
     "microbatches": ("train.microbatch_tokens=40",),
     "bf16, microbatches": ("train.precision=bf16", "train.microbatch_tokens=40"),
+    "BPE-dropout": ("text.bpe_dropout=0.3",),
 }
 
 
@@ -65,7 +66,8 @@ def test_the_run_of_these_tests_has_epochs_validations_and_several_microbatches(
     assert [event.step for event in of_kind(events, Validated)] == [5, 10, 14]
     out, _ = straight("microbatches")
     assert final_state(out) != final_state(straight("float32")[0])
-    assert final_state(straight("bf16")[0]) != final_state(straight("float32")[0])
+    for other in ("bf16", "BPE-dropout"):
+        assert final_state(straight(other)[0]) != final_state(straight("float32")[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
