@@ -107,7 +107,7 @@ def score_translations(
     """
     _check_counts(references, hypothesis=hypotheses)
     warnings: list[str] = []
-    name = _choose_tokenizer(tokenize, target_language, warnings)
+    name = choose_tokenizer(tokenize, target_language, warnings)
     num_bootstrap = _affordable(num_bootstrap, len(references), warnings) if confidence else 0
     with _heard(warnings):
         metrics = _metrics(name, target_language, lowercase, include_ter=include_ter)
@@ -141,7 +141,7 @@ def compare_translations(
     """
     _check_counts(references, baseline=baseline, system=system)
     warnings: list[str] = []
-    name = _choose_tokenizer(tokenize, target_language, warnings)
+    name = choose_tokenizer(tokenize, target_language, warnings)
     num_bootstrap = _affordable(num_bootstrap, len(references), warnings)
     if not num_bootstrap:
         raise MetricError(
@@ -235,7 +235,7 @@ def _language(code: str) -> str:
     return re.split("[-_]", code)[0].lower()
 
 
-def _choose_tokenizer(tokenize: str, target_language: str, warnings: list[str]) -> str:
+def choose_tokenizer(tokenize: str, target_language: str, warnings: list[str]) -> str:
     """Return the name of a tokenizer that works here, and warn when it is a second choice."""
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - loaded when scores are asked for
 

@@ -17,6 +17,7 @@ from headway.errors import TranslationError
 from headway.text.tokenizer import CONTROL_TOKENS, PAD_ID
 
 KEPT = 256  # compiled phrases, the latest used
+WIDEST = 32  # hypotheses side by side for phrases, where the beam asked for is narrower
 SUGGESTIONS = 4  # tokens at most that a state suggests
 
 
@@ -154,6 +155,14 @@ class Lexicon:
             different = list(dict.fromkeys(ids))[:SUGGESTIONS]
             table_LK[state, : len(different)] = different
         return table_LK
+
+
+def beam_width(lexicon: Lexicon, phrases: Sequence[Phrase], beam_size: int) -> int:
+    """How wide the beam is for these phrases: a power of 2 with room for every bank, where that is more.
+
+    A bank is a number of the phrases' tokens that a hypothesis has (``search/phrases.py``).
+    """
+    return max(beam_size, min(1 << lexicon.fewest_tokens(phrases).bit_length(), WIDEST)) if phrases else beam_size
 
 
 def byte_automaton(content: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ The beam takes the best of every bank, the furthest bank first, then the second 
 beam allocation (Post and Vilar 2018), in the vectorised form of Hu et al. (2019). Besides the most probable extensions
 it looks at those that begin or go on with a phrase, and at the most probable one of each hypothesis. An output may end
 when every phrase is in it as often as it is asked for; occurrences may overlap.
-Departures: a phrase is recognised by its bytes, whatever tokens write it; and the beam is at least as wide as there are
-banks (up to ``WIDEST``), so that the phrases come in where they are most probable and not where the beam is full.
+Departures: a phrase is recognised by its bytes, whatever tokens write it; and the beam is at least as wide as there
+are banks (up to ``phrase.WIDEST``), so that phrases come in where they are most probable and not where the beam is full.
 
 Shapes: B sentences, S source positions, N hypotheses of each, M extensions looked at, C phrases of a sentence (padded),
 X states of all phrases, V vocabulary, K suggestions, Q kept sentences.
@@ -25,14 +25,12 @@ from headway.search.beam import beam_search
 from headway.search.candidates import Candidates, Live, best_places
 from headway.search.constraint import Constraint
 from headway.search.hypothesis import Hypothesis
-from headway.search.phrase import Lexicon, Phrase
+from headway.search.phrase import Lexicon, Phrase, beam_width
 from headway.search.predictor import Predictor
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, PAD_ID
 
 State = TypeVar("State")
-
-WIDEST = 32  # hypotheses side by side, where the beam asked for is narrower
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +165,6 @@ def phrase_search(
         [replace(hypothesis, phrases_met=lexicon.contains(hypothesis.token_ids, phrases)) for hypothesis in hypotheses]
         for hypotheses, phrases in zip(found, phrases_B, strict=True)
     ]
-
-
-def beam_width(lexicon: Lexicon, phrases: Sequence[Phrase], beam_size: int) -> int:
-    """How wide the beam is for these phrases: a power of 2 with room for every bank, where that is more."""
-    return max(beam_size, min(1 << lexicon.fewest_tokens(phrases).bit_length(), WIDEST)) if phrases else beam_size
 
 
 def _open(lexicon: Lexicon, phrases_B: Sequence[Sequence[Phrase]], device: torch.device) -> PhraseChooser:

@@ -16,8 +16,8 @@ from headway.search.constraint import Constraint, constrain
 from headway.search.diverse import diverse_search
 from headway.search.greedy import greedy_search
 from headway.search.hypothesis import Hypothesis
-from headway.search.phrase import Lexicon, Phrase
-from headway.search.phrases import beam_width, phrase_search
+from headway.search.phrase import Lexicon, Phrase, beam_width
+from headway.search.phrases import phrase_search
 from headway.search.predictor import Predictor
 from headway.search.sample import sample_search
 from headway.search.settings import SearchSettings, check_settings

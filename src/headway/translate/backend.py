@@ -4,8 +4,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from headway.errors import MissingExtraError, TranslationError
+from headway.translate.ensemble import check_alike
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
     from torch import Tensor
 
@@ -33,6 +36,20 @@ def load_backend(folder: "ModelFolder", *, device: str = "auto") -> "TorchBacken
     model = build_transformer(folder.config.model)
     load_weights(model, folder.weights())
     return model_backend(model.to(place).eval(), place)
+
+
+def load_ensemble(folders: "Sequence[ModelFolder]", *, device: str = "auto") -> "TorchBackend":
+    """The models of several folders as one, which takes the mean of their probabilities; of one folder, that model.
+
+    Raises TranslationError for folders whose vocabularies or languages differ, and what ``load_backend`` raises.
+    """
+    check_alike(folders)
+    if len(folders) == 1:
+        return load_backend(folders[0], device=device)
+    _check_torch()
+    from headway.translate.torch_backend import together
+
+    return together([load_backend(folder, device=device) for folder in folders])
 
 
 def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend[DecoderState]":

@@ -4,13 +4,15 @@ from dataclasses import dataclass, replace
 
 from headway.config.schema import SearchConfig
 from headway.search.settings import Diversity, Sampling, SearchSettings
+from headway.translate.risk import DEFAULT_SAMPLING, Risk, check_risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
     """A beam search as the model's configuration has it, but for what is given here (None is the model's).
 
-    ``sampling`` draws ``n_best`` outputs in place of the beam; ``diversity`` makes the beam's outputs differ.
+    ``sampling`` draws ``n_best`` outputs in place of the beam; ``diversity`` makes the beam's outputs differ; ``risk``
+    draws many outputs and gives the ``n_best`` by expected utility, which is then their score.
     """
 
     beam_size: int | None = None
@@ -19,15 +21,24 @@ class Decoding:
     no_repeat_ngram: int | None = None
     sampling: Sampling | None = None
     diversity: Diversity | None = None
+    risk: Risk | None = None
 
     def settings(self, model: SearchConfig) -> SearchSettings:
-        """The search that this asks for, with the model's own values for what is absent."""
+        """The search that this asks for, with the model's own values for what is absent.
+
+        Raises TranslationError for a risk that cannot be computed.
+        """
+        n_best = 1 if self.n_best is None else self.n_best
+        sampling = self.sampling
+        if self.risk is not None:
+            check_risk(self.risk, n_best)
+            n_best, sampling = self.risk.samples, sampling or DEFAULT_SAMPLING
         return SearchSettings(
             beam_size=model.beam_size if self.beam_size is None else self.beam_size,
             length_penalty=model.length_penalty if self.length_penalty is None else self.length_penalty,
-            n_best=1 if self.n_best is None else self.n_best,
+            n_best=n_best,
             no_repeat_ngram=model.no_repeat_ngram if self.no_repeat_ngram is None else self.no_repeat_ngram,
-            sampling=self.sampling,
+            sampling=sampling,
             diversity=self.diversity,
         )
 

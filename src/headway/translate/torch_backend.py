@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from headway.data.batch import Batch
+from headway.search.ensemble import EnsemblePredictor
 from headway.search.hypothesis import Hypothesis
+from headway.search.phrase import Lexicon, Phrase
 from headway.search.predictor import Predictor
 from headway.search.run import search
 from headway.search.score import score_pairs
@@ -49,6 +51,8 @@ class TorchBackend(Generic[State]):
         prefixes: Sequence[Ids],
         limits: Sequence[int],
         settings: SearchSettings,
+        phrases: Sequence[Sequence[Phrase]] | None = None,
+        lexicon: Lexicon | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source; see ``headway.search.run.search``."""
         source_BS = self._pad(sources)
@@ -59,6 +63,8 @@ class TorchBackend(Generic[State]):
             settings=settings,
             max_output_length_B=limits,
             prefix_B=prefixes,
+            phrases_B=phrases,
+            lexicon=lexicon,
         )
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
@@ -84,3 +90,18 @@ class TorchBackend(Generic[State]):
         longest = max(len(ids) for ids in sentences)
         padded = [[*ids, *[PAD_ID] * (longest - len(ids))] for ids in sentences]
         return torch.tensor(padded, dtype=torch.int64, device=self.device)
+
+
+def together(backends: Sequence[TorchBackend]) -> TorchBackend:
+    """Several models of one vocabulary as one: the mean of their probabilities, and of their attention."""
+    first = backends[0]
+
+    def attention(batch: Batch) -> Tensor:
+        return torch.stack([backend.attention(batch) for backend in backends]).mean(dim=0)
+
+    return TorchBackend(
+        EnsemblePredictor([backend.predictor for backend in backends]),
+        first.device,
+        attention=attention,
+        batch_tokens=first.batch_tokens,
+    )

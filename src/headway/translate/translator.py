@@ -1,18 +1,21 @@
 """Text to text with a trained model: the path of every command, of validation, and of Python users."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headway.config.schema import ModelConfig, SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
+from headway.search.phrase import Phrase, beam_width
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
-from headway.translate.backend import load_backend
+from headway.translate.backend import load_ensemble
 from headway.translate.decoding import Decoding, decoding_with
+from headway.translate.phrases import PhraseEncoder, check_phrases, has_phrases
 from headway.translate.pieces import Cutter, Piece
+from headway.translate.risk import Risk, by_expected_utility
 from headway.translate.translation import PairScore, Translation
 
 if TYPE_CHECKING:
@@ -27,8 +30,19 @@ class _Request:
     """How to translate: settings with every default filled in."""
 
     settings: SearchSettings
+    n_best: int
+    risk: Risk | None
     batch_tokens: int
     with_alignment: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One piece for the model: its source, and what the output must begin with and contain."""
+
+    source_ids: "Ids"
+    prefix: "Ids"
+    phrases: tuple[Phrase, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,8 @@ class Translator:
         self.target_language = target_language
         self.search = search or SearchConfig()
         self.max_output_tokens = max_output_tokens
+        self.target_language = target_language
+        self._phrases = PhraseEncoder(source_tokenizer, target_tokenizer)
         self._cutter = Cutter(
             source_tokenizer,
             source_language=source_language,
@@ -78,17 +94,29 @@ class Translator:
 
         Raises FolderError, ModelError, TranslationError, MissingExtraError.
         """
-        folder = ModelFolder.open(Path(path))
-        config = folder.config
+        return cls.from_folders([path], device=device)
+
+    @classmethod
+    def from_folders(cls, paths: Sequence[str | Path], device: str = "auto") -> Self:
+        """Load several models that translate together: at each step the mean of their probabilities counts.
+
+        Settings absent from a request are the first folder's; the limits are the lowest. Raises TranslationError where
+        vocabularies or languages differ, and what ``from_folder`` raises.
+        """
+        folders = [ModelFolder.open(Path(path)) for path in paths]
+        if not folders:
+            raise TranslationError("translate/translator: found no model folder; wanted one or more.")
+        first = folders[0]
+        limits = [limit for folder in folders if (limit := longest_output(folder.config.model)) is not None]
         return cls(
-            load_backend(folder, device=device),
-            folder.source_tokenizer,
-            folder.target_tokenizer,
-            max_source_tokens=config.max_source_tokens,
-            source_language=config.source_language,
-            target_language=config.target_language,
-            search=config.search,
-            max_output_tokens=longest_output(config.model),
+            load_ensemble(folders, device=device),
+            first.source_tokenizer,
+            first.target_tokenizer,
+            max_source_tokens=min(folder.config.max_source_tokens for folder in folders),
+            source_language=first.config.source_language,
+            target_language=first.config.target_language,
+            search=first.config.search,
+            max_output_tokens=min(limits, default=None),
         )
 
     def translate(
@@ -101,14 +129,17 @@ class Translator:
         n_best: int | None = None,
         batch_tokens: int | None = None,
         target_prefixes: Sequence[str] | None = None,
+        phrases: Sequence[Sequence[str]] | None = None,
         with_alignment: bool = False,
     ) -> list[Translation]:
         r"""Translate each text; the results come in the same order, and a text of n lines gives n lines.
 
         Blank text comes back as it is, without the model. White space around a line is kept. A line end that the model
         itself writes becomes a space. ``target_prefixes`` holds what each output must begin with ("" is free); of a
-        text in pieces, the first piece. ``batch_tokens`` is the budget of padded source tokens times beam; it changes
-        speed and memory, not results. Absent settings are the model's.
+        text in pieces, the first piece. ``phrases`` are the texts that each output must contain, a list a text
+        (``headway.translate.phrases``); an output that lacks one is flagged. ``batch_tokens`` is the budget of padded
+        source tokens times beam; it changes speed and memory, not results. ``decoding`` says how to search;
+        ``beam_size``, ``length_penalty`` and ``n_best`` are short for its fields. Absent settings are the model's.
         Raises TranslationError for settings that cannot be met, TextError for a lone surrogate.
         """
         if isinstance(texts, str):
@@ -116,16 +147,23 @@ class Translator:
         decoding = decoding_with(decoding, beam_size=beam_size, length_penalty=length_penalty, n_best=n_best)
         request = _Request(
             decoding.settings(self.search),
+            n_best=decoding.n_best or 1,
+            risk=decoding.risk,
             batch_tokens=self.backend.batch_tokens if batch_tokens is None else batch_tokens,
             with_alignment=with_alignment,
         )
         pieces = self._cutter.cut(texts)
         prefixes = self._encode_prefixes(target_prefixes, len(texts))
-        jobs: list[Ids] = [piece.source_ids for text_pieces in pieces for piece in text_pieces if piece.source_ids]
-        found = iter(self._find(jobs, _spread(prefixes, pieces), request))
+        wanted = check_phrases(phrases, len(texts))
+        jobs = [
+            job
+            for prefix, own, text_pieces in zip(prefixes, wanted, pieces, strict=True)
+            for job in self._jobs(text_pieces, prefix, own)
+        ]
+        found = iter(self._find(jobs, request))
         return [
-            self._assemble(text_pieces, [next(found) for piece in text_pieces if piece.source_ids], request)
-            for text_pieces in pieces
+            self._assemble(text_pieces, [next(found) for piece in text_pieces if piece.source_ids], own, request)
+            for own, text_pieces in zip(wanted, pieces, strict=True)
         ]
 
     def score(
@@ -172,22 +210,63 @@ class Translator:
             )
         return self.target_tokenizer.encode_batch(list(prefixes))
 
-    def _find(self, sources: "list[Ids]", prefixes: "list[Ids]", request: _Request) -> list[_Found]:
-        """Search for every source, in batches of similar length; the results come in the given order."""
+    def _jobs(self, pieces: list[Piece], prefix: "Ids", phrases: Sequence[str]) -> list[_Job]:
+        """What each piece with words asks of the model: the prefix is the first one's."""
+        dealt = self._phrases.deal(phrases, pieces)
+        sources = [piece.source_ids for piece in pieces if piece.source_ids]
+        return [
+            _Job(source_ids, prefix if place == 0 else (), own)
+            for place, (source_ids, own) in enumerate(zip(sources, dealt, strict=True))
+        ]
+
+    def _find(self, jobs: list[_Job], request: _Request) -> list[_Found]:
+        """Search for every job, in batches of similar length and equal width; the results come in the given order."""
         found: dict[int, _Found] = {}
-        lengths = [max(len(source), len(prefix)) for source, prefix in zip(sources, prefixes, strict=True)]
-        for batch in plan_batches(lengths, batch_tokens=request.batch_tokens // max(request.settings.width, 1)):
-            chosen = [sources[place] for place in batch]
-            hypotheses = self.backend.search(
-                chosen,
-                prefixes=[prefixes[place] for place in batch],
-                limits=[self._limit(lengths[place]) for place in batch],
-                settings=request.settings,
-            )
-            alignments = self._align(chosen, hypotheses) if request.with_alignment else [()] * len(batch)
-            for place, best, alignment in zip(batch, hypotheses, alignments, strict=True):
-                found[place] = _Found(best, alignment)
-        return [found[place] for place in range(len(sources))]
+        by_width: dict[int, list[int]] = {}
+        for place, job in enumerate(jobs):
+            by_width.setdefault(self._width(job, request.settings), []).append(place)
+        for width, places in by_width.items():
+            lengths = [self._length(jobs[place]) for place in places]
+            for batch in plan_batches(lengths, batch_tokens=request.batch_tokens // max(width, 1)):
+                chosen = [places[place] for place in batch]
+                results = self._search([jobs[place] for place in chosen], request)
+                found |= zip(chosen, results, strict=True)
+        return [found[place] for place in range(len(jobs))]
+
+    def _search(self, jobs: list[_Job], request: _Request) -> list[_Found]:
+        """Search for a batch of jobs."""
+        sources = [job.source_ids for job in jobs]
+        with_phrases = any(job.phrases for job in jobs)
+        hypotheses = self.backend.search(
+            sources,
+            prefixes=[job.prefix for job in jobs],
+            limits=[self._limit(self._length(job)) for job in jobs],
+            settings=request.settings,
+            phrases=[job.phrases for job in jobs] if with_phrases else None,
+            lexicon=self._phrases.lexicon if with_phrases else None,
+        )
+        if request.risk is not None:
+            hypotheses = [self._by_utility(own, request.risk)[: request.n_best] for own in hypotheses]
+        alignments = self._align(sources, hypotheses) if request.with_alignment else [()] * len(jobs)
+        return [_Found(best, alignment) for best, alignment in zip(hypotheses, alignments, strict=True)]
+
+    def _by_utility(self, samples: "list[Hypothesis]", risk: Risk) -> "list[Hypothesis]":
+        """Samples of one source by what is to be expected of their texts."""
+        texts = [self._text(hypothesis) for hypothesis in samples]
+        return by_expected_utility(samples, texts, utility=risk.utility, target_language=self.target_language)
+
+    def _text(self, hypothesis: "Hypothesis") -> str:
+        """The text of an output, within one line."""
+        return self.target_tokenizer.decode(hypothesis.token_ids).translate(_LINE_ENDS)
+
+    def _width(self, job: _Job, settings: SearchSettings) -> int:
+        """Hypotheses side by side."""
+        return beam_width(self._phrases.lexicon, job.phrases, settings.width) if job.phrases else settings.width
+
+    def _length(self, job: _Job) -> int:
+        """Tokens of the source, or of what must be in the output where that is more."""
+        needed = len(job.prefix) + (self._phrases.lexicon.fewest_tokens(job.phrases) if job.phrases else 0)
+        return max(len(job.source_ids), needed)
 
     def _limit(self, length: int) -> int:
         """The most output tokens, EOS counted, for a source (or prefix) of this length."""
@@ -202,28 +281,26 @@ class Translator:
             for pair in weights
         ]
 
-    def _assemble(self, pieces: list[Piece], found: list[_Found], request: _Request) -> Translation:
+    def _assemble(
+        self, pieces: list[Piece], found: list[_Found], phrases: Sequence[str], request: _Request
+    ) -> Translation:
         """One translation from those of its pieces."""
         count = max((len(piece.hypotheses) for piece in found), default=1)
-        best, *others = [self._join(pieces, found, rank) for rank in range(count)]
+        best, *others = [self._join(pieces, found, phrases, rank) for rank in range(count)]
         source_ids = [token for piece in pieces for token in piece.source_ids[:-1]]
-        return Translation(
-            best.text,
-            score=best.score,
-            log_prob=best.log_prob,
-            tokens=best.tokens,
+        return replace(
+            best,
             source_tokens=tuple(self.source_tokenizer.tokens(source_ids)),
-            is_cut=best.is_cut,
             alignment=_join_alignments(pieces, found) if request.with_alignment else None,
             alternatives=tuple(others),
             num_pieces=len(found),
             num_unknown=source_ids.count(UNK_ID),
         )
 
-    def _join(self, pieces: list[Piece], found: list[_Found], rank: int) -> Translation:
+    def _join(self, pieces: list[Piece], found: list[_Found], phrases: Sequence[str], rank: int) -> Translation:
         """The hypotheses of this rank (or the last there is) with the white space around them."""
         chosen = [piece.hypotheses[min(rank, len(piece.hypotheses) - 1)] for piece in found]
-        words = iter(self.target_tokenizer.decode(hypothesis.token_ids).translate(_LINE_ENDS) for hypothesis in chosen)
+        words = iter(self._text(hypothesis) for hypothesis in chosen)
         text = "".join(piece.leading + (next(words) if piece.source_ids else "") + piece.trailing for piece in pieces)
         return Translation(
             text,
@@ -233,6 +310,8 @@ class Translator:
                 token for hypothesis in chosen for token in self.target_tokenizer.tokens(hypothesis.token_ids[:-1])
             ),
             is_cut=any(hypothesis.is_cut for hypothesis in chosen),
+            count=min((hypothesis.count for hypothesis in chosen), default=1),
+            phrases_met=has_phrases(text, phrases),
         )
 
 
@@ -249,15 +328,6 @@ def plan_batches(lengths: Sequence[int], *, batch_tokens: int) -> Iterator[list[
         size = max(batch_tokens // max(lengths[order[start]], 1), 1)
         yield order[start : start + size]
         start += size
-
-
-def _spread(prefixes: "Sequence[Ids]", pieces: list[list[Piece]]) -> "list[Ids]":
-    """A prefix for every piece with words: its text's for the first, none for the others."""
-    spread: list[Ids] = []
-    for prefix, text_pieces in zip(prefixes, pieces, strict=True):
-        num_pieces = sum(1 for piece in text_pieces if piece.source_ids)
-        spread.extend([prefix, *[()] * (num_pieces - 1)] if num_pieces else [])
-    return spread
 
 
 def _join_alignments(pieces: list[Piece], found: list[_Found]) -> tuple[tuple[int, int], ...]:
