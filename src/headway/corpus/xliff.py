@@ -296,7 +296,8 @@ def _skeleton(unit: _Unit, filled: dict[str, str]) -> str:
     pieces: list[str] = []
     copied = whole.content
     for mid, source, target in unit.segments():
-        text = filled.get(mid, unit.content(target) or "")
+        blank = unit.content(source) or ""
+        text = filled.get(mid, unit.content(target) or ("" if blank.strip() else blank))
         pieces.append(unit.slice(copied, source.tag))
         pieces += [text for _, _, text in _edit_content(unit, source, text, {})]
         copied = source.end if source.end == source.content else source.content_end
