@@ -44,7 +44,8 @@ SEGMENTED = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2
 <file source-language="en" target-language="de" original="a" datatype="x"><body>
 <trans-unit id="1"><source>One. Two. Three.</source>\
 <seg-source><g id="7"><mrk mtype="seg" mid="1">One.</mrk> <mrk
- mtype="seg" mid="2">Two.</mrk></g> <mrk mtype="seg" mid="3">Three.</mrk></seg-source>%s<sdl:seg-defs><sdl:seg id="1"/>\
+ mtype="seg" mid="2">Two.</mrk></g> \
+<mrk mtype="seg" mid="3">Three.</mrk></seg-source>%s<sdl:seg-defs><sdl:seg id="1"/>\
 <sdl:seg id="2" locked="true"/></sdl:seg-defs></trans-unit>
 </body></file></xliff>
 """
@@ -264,8 +265,8 @@ def test_layout_of_a_source_is_one_space(tmp_path):
 
 def test_without_a_namespace_xliff_is_read_by_its_version(tmp_path):
     text = (
-        '<xliff version="1.0"><file source-language="en"><body><trans-unit id="1"><source>a</source></trans-unit></body>'
-        "</file></xliff>"
+        '<xliff version="1.0"><file source-language="en"><body><trans-unit id="1"><source>a</source></trans-unit>'
+        "</body></file></xliff>"
     )
     assert [s.source for s in segments_of(put(tmp_path, text))] == ["a"]
 
