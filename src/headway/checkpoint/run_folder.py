@@ -9,7 +9,7 @@ from headway.checkpoint.keep import best_steps, weights_path
 from headway.checkpoint.state import Progress, load_state
 from headway.config.load import load
 from headway.config.schema import ModelConfig, RunConfig, TrainConfig
-from headway.data.batching import plan
+from headway.data.batching import plan_epoch
 from headway.data.prepared import Prepared, read_prepared
 from headway.data.store import Store
 from headway.errors import CheckpointError
@@ -133,6 +133,7 @@ def describe_folder(config: RunConfig, prepared: Prepared, training: TrainingSum
         search=config.search,
         text=config.text,
         max_source_tokens=longest_source(prepared.store("train")),
+        tags=prepared.known_tags(),
         training=training,
     )
 
@@ -144,13 +145,7 @@ def longest_source(store: Store) -> int:
 
 def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:
     """Passes over the training text so far, the part of the last one counted."""
-    steps = plan(
-        store.source_lengths,
-        store.target_lengths,
-        batch_tokens=train.batch_tokens,
-        seed=train.seed,
-        epoch=progress.epoch,
-    )
+    steps = plan_epoch(store, batch_tokens=train.batch_tokens, seed=train.seed, epoch=progress.epoch)
     return progress.epoch + progress.epoch_step / len(steps)
 
 

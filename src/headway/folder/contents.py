@@ -50,6 +50,7 @@ class FolderConfig(Section):
     search: SearchConfig = SearchConfig()
     text: TextConfig = TextConfig()
     max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
+    tags: tuple[str, ...] = ()  # that sources were trained with, "" among them if some had none; empty: none had one
     training: TrainingSummary = TrainingSummary()
 
 

@@ -13,7 +13,7 @@ from headway.checkpoint.state import Progress, TrainingState, load_state, state_
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
-from headway.data.batching import plan
+from headway.data.batching import plan_epoch
 from headway.data.loader import collate
 from headway.data.prepare import prepare
 from headway.data.prepared import Prepared, read_prepared
@@ -241,9 +241,8 @@ def _check_state(state: TrainingState | None, folder: Path, *, digest: str, grou
 def _typical_batch(session: Session) -> Batch:
     """A microbatch of middling length, to time the number formats with."""
     train, store = session.config.train, session.store
-    steps = plan(
-        store.source_lengths,
-        store.target_lengths,
+    steps = plan_epoch(
+        store,
         batch_tokens=train.batch_tokens,
         microbatch_tokens=session.microbatch_tokens,
         seed=train.seed,
