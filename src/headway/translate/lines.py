@@ -1,6 +1,6 @@
 """Many lines, as a stream: n lines in, n translations out, in order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from headway.translate.decoding import Decoding
@@ -18,14 +18,17 @@ def translate_lines(
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefix: str = "",
+    phrases: Iterable[Sequence[str]] | None = None,
     with_alignment: bool = False,
     chunk: int = CHUNK,
 ) -> Iterator[Translation]:
     """Translate lines as they come, ``chunk`` at most at a time (fewer at first); memory holds one chunk.
 
-    ``target_prefix`` is what every output must begin with; the other settings are those of ``Translator.translate``.
+    ``target_prefix`` is what every output must begin with, ``phrases`` has a list for each line; the other settings are
+    those of ``Translator.translate``.
     """
     lines = iter(lines)
+    wanted = None if phrases is None else iter(phrases)
     size = min(FIRST_CHUNK, chunk)
     while texts := list(islice(lines, size)):
         yield from translator.translate(
@@ -33,6 +36,7 @@ def translate_lines(
             decoding=decoding,
             batch_tokens=batch_tokens,
             target_prefixes=[target_prefix] * len(texts) if target_prefix else None,
+            phrases=None if wanted is None else list(islice(wanted, len(texts))),
             with_alignment=with_alignment,
         )
         size = min(2 * size, chunk)

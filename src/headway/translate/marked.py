@@ -54,6 +54,7 @@ class _Request:
     decoding: Decoding | None
     batch_tokens: int | None
     target_prefixes: Sequence[str] | None
+    phrases: Sequence[Sequence[str]] | None
     with_alignment: bool
 
     def translate(
@@ -62,12 +63,13 @@ class _Request:
         """Translate texts, which stand at ``places`` of all."""
         if not texts:
             return []
-        prefixes = self.target_prefixes
+        prefixes, phrases = self.target_prefixes, self.phrases
         return self.translator.translate(
             texts,
             decoding=decoding or self.decoding,
             batch_tokens=self.batch_tokens,
             target_prefixes=None if prefixes is None else [prefixes[place] for place in places],
+            phrases=None if phrases is None else [phrases[place] for place in places],
             with_alignment=with_alignment or self.with_alignment,
         )
 
@@ -96,6 +98,7 @@ def translate_marked(
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefixes: Sequence[str] | None = None,
+    phrases: Sequence[Sequence[str]] | None = None,
     with_alignment: bool = False,
 ) -> list[MarkedTranslation]:
     """Translate each text with its markup; the results come in the same order.
@@ -110,6 +113,7 @@ def translate_marked(
         decoding=decoding,
         batch_tokens=batch_tokens,
         target_prefixes=target_prefixes,
+        phrases=phrases,
         with_alignment=with_alignment,
     )
 
@@ -121,13 +125,14 @@ def translate_parsed(
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefixes: Sequence[str] | None = None,
+    phrases: Sequence[Sequence[str]] | None = None,
     with_alignment: bool = False,
 ) -> list[MarkedTranslation]:
     """Translate texts that ``headway.text.markup.parse`` has read, each in its own syntax.
 
     Text without marks takes the plain way; text with nothing but marks comes back as it is, without the model.
     """
-    request = _Request(translator, decoding, batch_tokens, target_prefixes, with_alignment)
+    request = _Request(translator, decoding, batch_tokens, target_prefixes, phrases, with_alignment)
     blank = {place for place, marked in enumerate(sources) if marked.marks and marked.is_blank}
     tagged = [place for place, marked in enumerate(sources) if marked.has_tags and place not in blank]
     others = [place for place, marked in enumerate(sources) if not marked.has_tags and place not in blank]
@@ -152,11 +157,13 @@ def translate_parsed_lines(
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
     target_prefix: str = "",
+    phrases: Iterable[Sequence[str]] | None = None,
     with_alignment: bool = False,
     chunk: int = CHUNK,
 ) -> Iterator[MarkedTranslation]:
     """Translate as ``translate_parsed`` does, as texts come, ``chunk`` at most at a time; memory holds one chunk."""
     sources = iter(sources)
+    wanted = None if phrases is None else iter(phrases)
     size = min(FIRST_CHUNK, chunk)
     while some := list(islice(sources, size)):
         yield from translate_parsed(
@@ -165,6 +172,7 @@ def translate_parsed_lines(
             decoding=decoding,
             batch_tokens=batch_tokens,
             target_prefixes=[target_prefix] * len(some) if target_prefix else None,
+            phrases=None if wanted is None else list(islice(wanted, len(some))),
             with_alignment=with_alignment,
         )
         size = min(2 * size, chunk)

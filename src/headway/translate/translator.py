@@ -79,7 +79,6 @@ class Translator:
         self.target_language = target_language
         self.search = search or SearchConfig()
         self.max_output_tokens = max_output_tokens
-        self.target_language = target_language
         self._phrases = PhraseEncoder(source_tokenizer, target_tokenizer)
         self._cutter = Cutter(
             source_tokenizer,
