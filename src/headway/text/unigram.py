@@ -110,8 +110,8 @@ class _Pieces:
         return int((self._present_M & ~self._is_symbol_M).sum())
 
     def update(self, expected_M: Floats) -> None:
-        """Maximisation: the probability of a piece is its share of all; one expected hardly ever goes."""
-        self._present_M &= self._is_symbol_M | (expected_M >= FEWEST)
+        """Maximisation: the probability of a piece is its share of all; a longer one expected hardly ever goes."""
+        self._present_M &= self._is_character_M | (expected_M >= FEWEST)
         self._expected_M = expected_M
         self.score_M = self._scores_of()
 

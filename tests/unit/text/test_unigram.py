@@ -150,9 +150,14 @@ def test_scores_are_logarithms_of_probabilities():
     assert [score for _, score in vocabulary[:4]] == [0, 0, 0, 0]
 
 
+def test_where_there_is_room_a_character_seen_is_a_piece_and_not_bytes():
+    learnt = learn_unigram(["東京北東京 äöü äöü 東北"] * 7, vocab_size=307)
+    assert learnt.tokens(learnt.encode("北ö東"))[-3:] == ["北", "ö", "東"]
+
+
 def test_no_piece_begins_or_ends_within_a_character():
     learnt = learn_unigram(["東京北東京 äöü äöü 東北"] * 7, vocab_size=307)
-    assert len(learnt.pieces) > 263
+    assert len(learnt.pieces) > 266  # there are pieces
     for piece in learnt.pieces[260:]:
         assert piece.decode("utf-8", errors="replace").encode() == piece
 
