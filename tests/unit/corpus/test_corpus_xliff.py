@@ -49,7 +49,8 @@ SEGMENTED = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2
 <sdl:seg id="2" locked="true"/></sdl:seg-defs></trans-unit>
 </body></file></xliff>
 """
-XLIFF_2 = """<xliff version="2.1" xmlns="urn:oasis:names:tc:xliff:document:2.0" xmlns:mtc="urn:oasis:names:tc:xliff:matches:2.0"
+XLIFF_2 = """<xliff version="2.1" xmlns="urn:oasis:names:tc:xliff:document:2.0" \
+xmlns:mtc="urn:oasis:names:tc:xliff:matches:2.0"
   srcLang="en" trgLang="de">
  <file id="f">
   <unit id="1">
