@@ -12,6 +12,8 @@ overrides_option = click.option(
     help="Change one key of the recipe; may be repeated. An empty value is the default.",
 )
 
+tag_option = click.option("--tag", help="The tag before each source, for a model that was trained with tags.")
+
 data_option = click.option(
     "--data",
     "data_dir",

@@ -91,6 +91,7 @@ def _evaluate(session: Session, part: str) -> Evaluation:
         target_language=session.config.data.target_language,
         tokenize=session.config.evaluate.tokenize,
         lowercase=session.config.evaluate.lowercase,
+        tags=session.prepared.tags(part),
     )
 
 

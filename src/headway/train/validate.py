@@ -29,7 +29,8 @@ def validate(session: Session) -> tuple[Scores, tuple[Sample, ...]]:
     loss, nll = validation_losses(session)
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
-    mine = session_translator(session).translate(group.mine(sources))
+    tags = session.prepared.tags("validation")[: len(sources)]
+    mine = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
     translations = group.together([translation.text for translation in mine])
     scores = score_translations(
         translations,
@@ -65,6 +66,7 @@ def session_translator(session: Session) -> Translator:
         target_language=data.target_language,
         search=session.config.search,
         max_output_tokens=longest_output(session.model_config),
+        tags=session.prepared.known_tags(),
     )
 
 

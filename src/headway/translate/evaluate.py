@@ -46,11 +46,13 @@ def evaluate(
     lowercase: bool = False,
     decoding: Decoding | None = None,
     batch_tokens: int | None = None,
+    tags: Sequence[str] | None = None,
     quick: bool = False,
 ) -> Evaluation:
     """Translate the sources by the path that users take, and score the text against the references.
 
     ``quick`` leaves out what takes long: TER, the 95 % intervals and perplexity. Absent settings are the model's.
+    ``tags`` has the tag of each source, as in ``Translator.translate``.
     Raises MetricError for unequal counts, no lines or an unknown tokenizer, before anything is translated.
     """
     if len(sources) != len(references):
@@ -62,7 +64,7 @@ def evaluate(
     score_translations(
         references[:1], references[:1], target_language=target_language, tokenize=tokenize, confidence=False
     )
-    found = translator.translate(sources, decoding=decoding, batch_tokens=batch_tokens)
+    found = translator.translate(sources, decoding=decoding, batch_tokens=batch_tokens, tags=tags)
     translations = tuple(translation.text for translation in found)
     scores = score_translations(
         translations,
@@ -80,24 +82,31 @@ def evaluate(
     num_unknown = sum(translation.num_unknown for translation in found)
     if num_unknown:
         warnings.append(f"{num_unknown:,} source tokens are not in the vocabulary; the model saw UNK in their place.")
-    value, num_tokens = (None, 0) if quick else _perplexity(translator, sources, references, warnings=warnings)
+    tags = [translator.tag] * len(sources) if tags is None else tags
+    value, num_tokens = (None, 0) if quick else _perplexity(translator, sources, references, tags, warnings=warnings)
     if value == math.inf:
         warnings.append("Perplexity is infinite: the model gives some reference tokens the probability 0.")
     return Evaluation(translations, scores, value, num_tokens, num_cut, tuple(warnings))
 
 
 def _perplexity(
-    translator: Translator, sources: Sequence[str], references: Sequence[str], *, warnings: list[str]
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    tags: Sequence[str],
+    *,
+    warnings: list[str],
 ) -> tuple[float | None, int]:
     """Return perplexity and tokens of the pairs that the model has positions for; the others are counted aloud."""
-    pairs = list(zip(sources, references, strict=True))
+    pairs = list(zip(sources, references, tags, strict=True))
     limit = translator.max_output_tokens
     if limit is not None:
         lengths = [
-            max(len(source), len(target)) + 1  # EOS
-            for source, target in zip(
+            max(len(source) + bool(tag), len(target)) + 1  # EOS
+            for source, target, tag in zip(
                 translator.source_tokenizer.encode_batch(sources),
                 translator.target_tokenizer.encode_batch(references),
+                tags,
                 strict=True,
             )
         ]
@@ -107,7 +116,8 @@ def _perplexity(
                 f"Perplexity leaves out {len(lengths) - len(pairs):,} of {len(lengths):,} pairs: "
                 f"they have more tokens than the {limit:,} positions the model learned."
             )
-    scores = translator.score([source for source, _ in pairs], [target for _, target in pairs])
+    sources, references, tags = ([pair[side] for pair in pairs] for side in range(3))
+    scores = translator.score(sources, references, tags=tags)
     num_tokens = sum(score.num_tokens for score in scores)
     if not num_tokens:
         return None, 0

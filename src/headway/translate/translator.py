@@ -1,6 +1,7 @@
 """Text to text with a trained model: the path of every command, of validation, and of Python users."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -58,6 +59,7 @@ class Translator:
 
     ``max_source_tokens``: the longest source trained on, EOS counted; longer lines are split into sentences.
     ``max_output_tokens``: the most that the model can write at all, where there is such a limit (learned positions).
+    ``tags``: those that sources were trained with, "" among them if some had none; empty: none had one.
     """
 
     def __init__(
@@ -71,8 +73,11 @@ class Translator:
         target_language: str = "",
         search: SearchConfig | None = None,
         max_output_tokens: int | None = None,
+        tags: Sequence[str] = (),
     ) -> None:
         self.backend = backend
+        self.tags = tuple(tags)
+        self.tag = ""  # before each source, where a request says nothing else
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.source_language = source_language
@@ -84,7 +89,7 @@ class Translator:
             source_tokenizer,
             source_language=source_language,
             target_language=target_language,
-            max_tokens=min(max_source_tokens, max_output_tokens or max_source_tokens),
+            max_tokens=min(max_source_tokens, max_output_tokens or max_source_tokens) - any(tags),
         )
 
     @classmethod
@@ -116,7 +121,15 @@ class Translator:
             target_language=first.config.target_language,
             search=first.config.search,
             max_output_tokens=min(limits, default=None),
+            tags=first.config.tags,
         )
+
+    def tagged(self, tag: str) -> Self:
+        """The same translator, but with this tag before every source. Raises TranslationError for an unknown one."""
+        self._tag_ids(tag, 1)
+        translator = copy(self)
+        translator.tag = tag
+        return translator
 
     def translate(
         self,
@@ -129,6 +142,7 @@ class Translator:
         batch_tokens: int | None = None,
         target_prefixes: Sequence[str] | None = None,
         phrases: Sequence[Sequence[str]] | None = None,
+        tags: Sequence[str] | None = None,
         with_alignment: bool = False,
     ) -> list[Translation]:
         r"""Translate each text; the results come in the same order, and a text of n lines gives n lines.
@@ -136,8 +150,9 @@ class Translator:
         Blank text comes back as it is, without the model. White space around a line is kept. A line end that the model
         itself writes becomes a space. ``target_prefixes`` holds what each output must begin with ("" is free); of a
         text in pieces, the first piece. ``phrases`` are the texts that each output must contain, a list a text
-        (``headway.translate.phrases``); an output that lacks one is flagged. ``batch_tokens`` is the budget of padded
-        source tokens times beam; it changes speed and memory, not results. ``decoding`` says how to search;
+        (``headway.translate.phrases``); an output that lacks one is flagged. ``tags`` has the tag of each text, for a
+        model that was trained with tags (absent: the translator's own, see ``tagged``). ``batch_tokens`` is the budget
+        of padded source tokens times beam; it changes speed and memory, not results. ``decoding`` says how to search;
         ``beam_size``, ``length_penalty`` and ``n_best`` are short for its fields. Absent settings are the model's.
         Raises TranslationError for settings that cannot be met, TextError for a lone surrogate.
         """
@@ -153,11 +168,12 @@ class Translator:
         )
         pieces = self._cutter.cut(texts)
         prefixes = self._encode_prefixes(target_prefixes, len(texts))
+        tag_ids = self._tag_ids(tags, len(texts))
         wanted = check_phrases(phrases, len(texts))
         jobs = [
             job
-            for prefix, own, text_pieces in zip(prefixes, wanted, pieces, strict=True)
-            for job in self._jobs(text_pieces, prefix, own)
+            for prefix, own, tag, text_pieces in zip(prefixes, wanted, tag_ids, pieces, strict=True)
+            for job in self._jobs(text_pieces, prefix, own, tag)
         ]
         found = iter(self._find(jobs, request))
         return [
@@ -166,20 +182,26 @@ class Translator:
         ]
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int | None = None
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        tags: Sequence[str] | None = None,
+        batch_tokens: int | None = None,
     ) -> list[PairScore]:
         """How probable each target is, given its source: forced decoding. Nothing is split, whatever its length.
 
-        White space around a text does not count, as in translating. Raises TranslationError for unequal counts.
+        ``tags`` are as in ``translate``. White space around a text does not count, as in translating. Raises
+        TranslationError for unequal counts.
         """
         if len(sources) != len(targets):
             raise TranslationError(
                 f"translate/translator: {len(sources):,} sources and {len(targets):,} targets; pairs need equal "
                 "counts. Restore the original lists."
             )
-        source_ids = [
-            (*ids, EOS_ID) for ids in self.source_tokenizer.encode_batch([source.strip() for source in sources])
-        ]
+        tag_ids = self._tag_ids(tags, len(sources))
+        encoded = self.source_tokenizer.encode_batch([source.strip() for source in sources])
+        source_ids = [(*tag, *ids, EOS_ID) for tag, ids in zip(tag_ids, encoded, strict=True)]
         target_ids = [
             (*ids, EOS_ID) for ids in self.target_tokenizer.encode_batch([target.strip() for target in targets])
         ]
@@ -209,10 +231,29 @@ class Translator:
             )
         return self.target_tokenizer.encode_batch(list(prefixes))
 
-    def _jobs(self, pieces: list[Piece], prefix: "Ids", phrases: Sequence[str]) -> list[_Job]:
-        """What each piece with words asks of the model: the prefix is the first one's."""
+    def _tag_ids(self, tags: Sequence[str] | str | None, num_texts: int) -> "list[Ids]":
+        """What stands before each source: the id of its tag, or nothing. One tag is that of all texts."""
+        tags = self.tag if tags is None else tags
+        tags = [tags] * num_texts if isinstance(tags, str) else tags
+        if len(tags) != num_texts:
+            raise TranslationError(
+                f"translate/translator: {len(tags):,} tags for {num_texts:,} texts; wanted one each. "
+                "Give as many, or one for all with Translator.tagged."
+            )
+        known = self.tags or ("",)
+        for tag in tags:
+            if tag not in known:
+                found = f"found the tag {tag!r}" if tag else "found no tag"
+                wanted = ", ".join(name or "none" for name in known)
+                raise TranslationError(
+                    f"translate/translator: {found}; the model's sources had these: {wanted}. Name one of them (--tag)."
+                )
+        return [(self.source_tokenizer.tag_id(tag),) if tag else () for tag in tags]
+
+    def _jobs(self, pieces: list[Piece], prefix: "Ids", phrases: Sequence[str], tag: "Ids") -> list[_Job]:
+        """What each piece with words asks of the model: the tag before its source; the prefix is the first one's."""
         dealt = self._phrases.deal(phrases, pieces)
-        sources = [piece.source_ids for piece in pieces if piece.source_ids]
+        sources = [(*tag, *piece.source_ids) for piece in pieces if piece.source_ids]
         return [
             _Job(source_ids, prefix if place == 0 else (), own)
             for place, (source_ids, own) in enumerate(zip(sources, dealt, strict=True))
@@ -273,11 +314,16 @@ class Translator:
         return limit if self.max_output_tokens is None else min(limit, self.max_output_tokens)
 
     def _align(self, sources: "list[Ids]", hypotheses: "list[list[Hypothesis]]") -> list[tuple[tuple[int, int], ...]]:
-        """For each best hypothesis, each target token with the source token it attended to most; EOS takes no part."""
+        """For each best hypothesis, each target token with the source token it attended to most.
+
+        EOS takes no part, and neither does a tag.
+        """
         weights = self.backend.attend(sources, [best[0].token_ids for best in hypotheses])
+        reserved = set(self.source_tokenizer.tags.values())
+        firsts = [1 if source[0] in reserved else 0 for source in sources]
         return [
-            tuple((int(source), target) for target, source in enumerate(pair[:-1, :-1].argmax(axis=1)))
-            for pair in weights
+            tuple((int(source), target) for target, source in enumerate(pair[:-1, first:-1].argmax(axis=1)))
+            for first, pair in zip(firsts, weights, strict=True)
         ]
 
     def _assemble(
