@@ -1,12 +1,14 @@
-"""With equal weights, Headway's model is torch.nn.Transformer without its two final norms.
+"""With equal weights, Headway's model is torch.nn.Transformer, without its two final norms where layers end in one.
 
 The paper's layers are post-norm: each ends in a norm, and the stacks have none of their own. torch.nn.Transformer adds
-one to each stack; they are taken out here. Its masks say True for "hidden", Headway's for "may be attended".
+one to each stack; with post-norm they are taken out here. Pre-norm has them, as torch's norm_first. Its masks say True
+for "hidden", Headway's for "may be attended".
 
 Shapes: B sentences, S source positions, T target positions, V vocabulary.
 """
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -25,6 +27,12 @@ CONFIG = ModelConfig(
     dropout=0.0,
     attention_bias=True,
 )
+VARIANTS = {
+    "the paper": CONFIG,
+    "pre-norm": CONFIG.model_copy(update={"norm_placement": "pre", "norm_epsilon": 1e-4}),
+    "GELU": CONFIG.model_copy(update={"activation": "gelu"}),
+    "pre-norm and GELU": CONFIG.model_copy(update={"norm_placement": "pre", "activation": "gelu"}),
+}
 
 
 def scramble(model, seed):
@@ -35,20 +43,29 @@ def scramble(model, seed):
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.1)
 
 
-def build_reference():
-    reference = nn.Transformer(
+def build_reference(config):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "enable_nested_tensor is True")  # told of norm_first; switched off below
+        reference = transformer(config)
+    if config.norm_placement == "post":
+        reference.encoder.norm = reference.decoder.norm = None
+    reference.encoder.enable_nested_tensor = False
+    return reference
+
+
+def transformer(config):
+    return nn.Transformer(
         CONFIG.d_model,
         CONFIG.num_heads,
         CONFIG.num_encoder_layers,
         CONFIG.num_decoder_layers,
         CONFIG.d_ff,
         dropout=0.0,
-        layer_norm_eps=1e-6,
+        activation=config.activation,
+        layer_norm_eps=config.norm_epsilon,
+        norm_first=config.norm_placement == "pre",
         batch_first=True,
     )
-    reference.encoder.norm = reference.decoder.norm = None
-    reference.encoder.enable_nested_tensor = False
-    return reference
 
 
 def attention_names(ours, theirs):
@@ -74,8 +91,10 @@ def layer_names(stack, index, attentions, norms):
     return names
 
 
-def all_names():
-    names = {}
+def all_names(config):
+    pre = config.norm_placement == "pre"
+    ends = [f"{stack}.norm.{kind}" for stack in ("encoder", "decoder") for kind in ("weight", "bias") if pre]
+    names = {end: [end] for end in ends}
     for index in range(CONFIG.num_encoder_layers):
         names |= layer_names("encoder", index, [("self_attention", "self_attn")], ("attention", "feed_forward"))
     both = [("self_attention", "self_attn"), ("cross_attention", "multihead_attn")]
@@ -84,9 +103,9 @@ def all_names():
     return names
 
 
-def as_theirs(tensors):
+def as_theirs(tensors, config):
     """Headway's tensors, by name, put together as torch.nn.Transformer names and stacks them."""
-    return {theirs: torch.cat([tensors[name] for name in ours]) for theirs, ours in all_names().items()}
+    return {theirs: torch.cat([tensors[name] for name in ours]) for theirs, ours in all_names(config).items()}
 
 
 def waves(length):
@@ -117,12 +136,17 @@ def example():
     return source, target_in
 
 
+@pytest.fixture(params=VARIANTS)
+def config(request):
+    return VARIANTS[request.param]
+
+
 @pytest.fixture
-def pair():
-    model = build_transformer(CONFIG)
+def pair(config):
+    model = build_transformer(config)
     scramble(model, seed=2)
-    reference = build_reference()
-    reference.load_state_dict(as_theirs(dict(model.named_parameters())))
+    reference = build_reference(config)
+    reference.load_state_dict(as_theirs(dict(model.named_parameters()), config))
     embedding = model.output.weight.detach().clone().requires_grad_()
     return model, reference, embedding
 
@@ -137,14 +161,15 @@ def test_logits_equal_torch_with_padding_masks(pair):
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_of_every_weight_equal_torch(pair):
+def test_gradients_of_every_weight_equal_torch(pair, config):
     model, reference, embedding = pair
     source, target_in = example()
     real = target_in != 0
     wanted_tokens = target_in.roll(-1, dims=1)[real]
     for logits in (model(source, source != 0, target_in), their_logits(reference, embedding, source, target_in)):
         nn.functional.cross_entropy(logits[real], wanted_tokens).backward()
-    ours = as_theirs({name: parameter.grad for name, parameter in model.named_parameters() if "stem" not in name})
+    own = {name: parameter.grad for name, parameter in model.named_parameters() if "stem" not in name}
+    ours = as_theirs(own, config)
     theirs = {name: parameter.grad for name, parameter in reference.named_parameters()}
     assert ours.keys() == theirs.keys()
     for name, gradient in theirs.items():

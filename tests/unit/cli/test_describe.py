@@ -61,6 +61,22 @@ def test_json_tells_costs_cache_memory_and_rate(capsys):
     assert facts["config"]["model"]["d_model"] == 512
 
 
+def test_what_departs_from_the_paper_is_told_in_json_and_in_text(capsys):
+    assert described(capsys, "base")["departures"] == {}
+    settings = ["--set", "model.norm_placement=pre", "--set", "model.num_kv_heads=2"]
+    facts = described(capsys, "base", *settings)
+    assert list(facts["departures"]) == ["norm_placement", "num_kv_heads"]
+    # by hand: 18 attentions whose W_K and W_V are 512 x 128 each; two norms more
+    assert facts["parameters"] == 63_045_632 - 18 * 2 * 512 * (512 - 128) + 2 * 2 * 512
+    assert facts["cache_bytes_per_token"]["float16"] == 12_288 // 4
+    assert main(["describe", "base", *settings]) == 0
+    shown = capsys.readouterr().out
+    assert "departures from the paper               2" in shown
+    assert "keys and values in 2 heads" in shown
+    assert main(["describe", "base"]) == 0
+    assert "departures from the paper            none" in capsys.readouterr().out
+
+
 def test_memory_is_told_for_the_microbatch_and_precision_of_the_recipe(capsys):
     plain = described(capsys, "base")["training_memory"]
     small = described(capsys, "base", "--set", "train.microbatch_tokens=5000")["training_memory"]

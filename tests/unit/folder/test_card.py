@@ -31,6 +31,13 @@ def config():
     )
 
 
+def test_the_card_lists_what_departs_from_the_paper(config):
+    assert "departures" not in write_card(config, RunConfig(), num_parameters=1)
+    model = config.model.model_copy(update={"positions": "rope", "norm": "rms"})
+    card = write_card(config.model_copy(update={"model": model}), RunConfig(), num_parameters=1)
+    assert "- departures from the paper: rotary positions (RoPE); RMSNorm in the place of LayerNorm\n" in card
+
+
 def test_every_number_given_is_on_the_card(config):
     corpus = CorpusCounts(29_000, 28_711, {"empty": 7, "duplicates": 282}, {"test": 13}, 1013, 1009)
     card = write_card(

@@ -1,0 +1,87 @@
+"""Parts that cannot be combined are refused with a remedy, and what leaves the paper is told in words."""
+
+import pytest
+
+from headway.config.departure import DEPARTURES, departures
+from headway.config.load import load_text
+from headway.config.presets import PRESETS
+from headway.config.schema import ModelConfig
+from headway.errors import ConfigError
+
+# Fields that the paper itself varies (Table 3) or sets: a size is no departure.
+OF_THE_PAPER = {
+    "vocab_size", "source_vocab_size", "d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers",
+    "num_decoder_layers", "dropout", "attention_bias", "max_positions", "embedding_sharing",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("num_kv_heads = 3", "num_kv_heads 3 does not divide num_heads 8; set model.num_kv_heads to a divisor of 8"),
+        ("num_kv_heads = 16", "num_kv_heads 16 does not divide num_heads 8"),
+        (
+            'positions = "rope"\nd_k = 7',
+            "positions rope turns pairs of numbers and the size of a key is 7, which is odd; set model.d_k to an even",
+        ),
+        ('positions = "rope"\nd_model = 24', "the size of a key is 3, which is odd"),
+        (
+            'residual_scaling = "deepnorm"\nnorm_placement = "pre"',
+            "residual_scaling deepnorm is defined for post-norm and norm_placement is pre; set model.norm_placement to",
+        ),
+        ("attention_window = 0", "1 or more"),
+        ("num_kv_heads = 0", "1 or more"),
+        ("norm_epsilon = 0.0", "more than 0"),
+        ("attention_dropout = 1.0", "less than 1"),
+        ("activation_dropout = -0.1", "0 or more"),
+        ('activation = "geglu"', "geglu"),
+        ('positions = "rotary"', "rotary"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_with_a_remedy(settings, message):
+    with pytest.raises(ConfigError) as caught:
+        load_text(f"[model]\n{settings}\n", name="my.toml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_odd_values_may_be_combined_with_rotary_positions():
+    model = load_text('[model]\npositions = "rope"\nd_k = 6\nd_v = 7\nnum_kv_heads = 1\n').model
+    assert (model.key_size, model.value_size, model.kv_heads) == (6, 7, 1)
+    assert ModelConfig().kv_heads == 8
+
+
+def test_every_field_is_the_papers_or_told_as_a_departure():
+    assert set(ModelConfig.model_fields) == OF_THE_PAPER | set(DEPARTURES)
+    assert not OF_THE_PAPER & set(DEPARTURES)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_papers_models_depart_from_it_in_nothing(name):
+    assert departures(PRESETS[name]) == {}
+
+
+def test_what_the_paper_has_itself_is_no_departure():
+    assert departures(ModelConfig(positions="learned", num_kv_heads=8, attention_bias=True, d_k=16)) == {}
+
+
+def test_each_departure_is_told_with_its_value():
+    config = ModelConfig(
+        positions="alibi", norm_placement="pre", norm="rms", norm_epsilon=1e-5, activation="gelu", num_kv_heads=2,
+        attention_window=61, attention_dropout=0.17, activation_dropout=0.19, embedding_scale=False, output_bias=True,
+    )  # fmt: skip
+    told = departures(config)
+    assert list(told) == [name for name in DEPARTURES if name != "residual_scaling"]
+    for name, words in {
+        "positions": "ALiBi",
+        "norm_epsilon": "1e-05",
+        "activation": "GELU",
+        "num_kv_heads": "2 heads",
+        "attention_window": "61 tokens",
+        "attention_dropout": "0.17",
+        "activation_dropout": "0.19",
+    }.items():
+        assert words in told[name]
+    assert list(departures(ModelConfig(residual_scaling="deepnorm"))) == ["residual_scaling"]
+    for scheme in ("none", "rope", "t5"):
+        assert list(departures(ModelConfig(positions=scheme))) == ["positions"]
