@@ -6,7 +6,7 @@ side, number of the pair, word, merge), so what a pair becomes depends on nothin
 the number of threads or what was drawn before.
 
 Departure: the paper starts from characters. A byte-level vocabulary starts from bytes, and merges inside one character
-are never dropped, so no character falls apart that the tokenizer itself would keep whole.
+are never dropped, so that a character with a token of its own does not fall apart into bytes.
 
 Shapes: N tokens of all sentences, W words, R words of like length that are taken apart, L symbols of the longest one.
 """
