@@ -85,21 +85,39 @@ class ShapeTracer:
                 )
 
 
-def build(positions="sinusoidal"):
-    config = ModelConfig(
-        vocab_size=31,
-        d_model=26,
-        d_ff=23,
-        num_heads=2,
-        d_k=6,
-        d_v=7,
-        num_encoder_layers=1,
-        num_decoder_layers=2,
-        dropout=0.2,
-        positions=positions,
-        max_positions=19,
-    )
-    return build_transformer(config)
+MODERN = {
+    "norm_placement": "pre",
+    "norm": "rms",
+    "activation": "swiglu",
+    "num_heads": 6,
+    "num_kv_heads": 3,
+    "attention_window": 4,
+    "attention_dropout": 0.2,
+    "activation_dropout": 0.2,
+    "output_bias": True,
+}
+PARTS = {
+    "the paper's": {},
+    "modern": MODERN,
+    "multi-query, DeepNorm": {"num_kv_heads": 1, "residual_scaling": "deepnorm"},
+}
+
+
+def build(positions="sinusoidal", **parts):
+    sizes = {
+        "vocab_size": 31,
+        "d_model": 26,
+        "d_ff": 23,
+        "num_heads": 2,
+        "d_k": 10,
+        "d_v": 7,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 2,
+        "dropout": 0.2,
+        "positions": positions,
+        "max_positions": 19,
+    }
+    return build_transformer(ModelConfig(**sizes | parts))
 
 
 def example():
@@ -112,13 +130,14 @@ def example():
 
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("padded", [False, True])
-def test_shape_letters_hold_in_the_forward_pass(positions, padded):
+@pytest.mark.parametrize("parts", PARTS)
+def test_shape_letters_hold_in_the_forward_pass(positions, padded, parts):
     source, mask, target_in = example()
     if not padded:
         source, mask = source[:1], mask[:1]
         target_in = target_in[:1]
     with ShapeTracer() as tracer:
-        model = build(positions).train()
+        model = build(positions, **PARTS[parts]).train()
         model(source, mask, target_in).sum().backward()
         forced_pass(model.eval(), source, mask, target_in_BT=target_in, target_out_BT=target_in)
     tracer.check()
@@ -156,6 +175,18 @@ def test_shape_letters_hold_in_cached_decoding_and_search(positions, kind):
     is_beam = kind in {"beam", "no repeats", "groups"}
     seen |= {"log_prob_BN", "score_BM", "token_ids_BMT", "parent_BC", "token_BC"} if is_beam else {"log_prob_R"}
     assert seen <= tracer.measured
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_shape_letters_hold_in_cached_decoding_with_modern_parts(positions):
+    source, mask, _ = example()
+    predictor = TransformerPredictor(build(positions, **MODERN).eval())
+    with ShapeTracer() as tracer:
+        search(predictor, source, mask, settings=SearchSettings(3), max_output_length_B=[3, 9, 6])
+    tracer.check()
+    assert {"q_BGJK", "mixed_BGJV"} & tracer.measured
+    assert ("bias_HTS" in tracer.measured) == (positions in {"alibi", "t5"})
+    assert ("wave_TK" in tracer.measured) == (positions == "rope")
 
 
 def test_shape_letters_hold_for_the_fused_kernel_with_an_empty_row():
