@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from headway.cli.options import tag_option
 from headway.cli.reports import columns
 from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.language import check_language
@@ -23,7 +24,14 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command("evaluate")
-@click.option("-m", "--model", type=click.Path(path_type=Path), help="The model folder to translate --source with.")
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The model folder to translate --source with; of several the mean probabilities count.",
+)
 @click.option("--source", type=_FILE, help="Text to translate, one sentence a line; with -m.")
 @click.option("--hypothesis", type=_FILE, help="Translations to score, in place of -m and --source.")
 @click.option("--reference", type=_FILE, required=True, help="The right translations, line by line.")
@@ -32,13 +40,14 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--tokenize", default="auto", show_default=True, help="BLEU's tokenizer: auto, none, 13a, intl, zh ...")
 @click.option("--lowercase", is_flag=True, help="BLEU and chrF without regard to case.")
 @search_options
+@tag_option
 @click.option("--device", help="auto, cpu, cuda or mps.  [default: auto]")
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     *,
-    model: Path | None,
+    models: tuple[Path, ...],
     source: Path | None,
     hypothesis: Path | None,
     reference: Path,
@@ -47,6 +56,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     tokenize: str,
     lowercase: bool,
     decoding: Decoding,
+    tag: str | None,
     device: str | None,
     batch_tokens: int | None,
     output: Path | None,
@@ -60,24 +70,25 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     only_model = {
         "--source": source,
         **dict.fromkeys(given_search_options(), True),
+        "--tag": tag,
         "--device": device,
         "--batch-tokens": batch_tokens,
         "--output": output,
     }
-    _check_options(model, hypothesis, only_model)
+    _check_options(models, hypothesis, only_model)
     check_language(target_language or "", name="--target-language")
     files = {"source": source, "hypothesis": hypothesis, "reference": reference, "baseline": baseline}
     lines = _read({side: path for side, path in files.items() if path is not None})
-    if model is None:
+    if not models:
         target_language = target_language or ""
         result = _score(lines, target_language, tokenize, lowercase=lowercase)
     else:
-        from headway.folder.contents import ModelFolder
         from headway.translate.evaluate import evaluate
         from headway.translate.translator import Translator
 
-        target_language = target_language or ModelFolder.open(model).config.target_language
-        translator = Translator.from_folder(model, device=device or "auto")
+        translator = Translator.from_folders(models, device=device or "auto")
+        translator = translator if tag is None else translator.tagged(tag)
+        target_language = target_language or translator.target_language
         if sys.stderr.isatty():
             click.echo(f"translating {len(lines['source']):,} lines ...", err=True)
         with _writer(output) as writer:  # opened first: a file that cannot be written is told before the work
@@ -99,17 +110,17 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     _show(result, comparison, as_json=as_json)
 
 
-def _check_options(model: Path | None, hypothesis: Path | None, only_model: Mapping[str, object]) -> None:
-    if (model is None) == (hypothesis is None):
-        found = "neither" if model is None else "both"
+def _check_options(models: Sequence[Path], hypothesis: Path | None, only_model: Mapping[str, object]) -> None:
+    if bool(models) == (hypothesis is not None):
+        found = "both" if models else "neither"
         raise click.UsageError(
             f"found {found} of -m and --hypothesis; wanted one: -m FOLDER --source F to translate and score, "
             f"or --hypothesis F to score what is translated already."
         )
-    if model is not None and only_model["--source"] is None:
+    if models and only_model["--source"] is None:
         raise click.UsageError("-m needs --source: the text to translate.")
     given = [name for name, value in only_model.items() if value is not None]
-    if model is None and given:
+    if not models and given:
         raise click.UsageError(f"{', '.join(given)} would have no effect with --hypothesis; leave it out, or give -m.")
     if str(only_model["--output"]) == "-":
         raise click.UsageError("--output - would mix with the scores; name a file, or use headway translate.")

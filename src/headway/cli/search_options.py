@@ -2,13 +2,16 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from headway.metrics.pairwise import UTILITIES
 from headway.search.settings import Diversity, Sampling
 from headway.translate.decoding import Decoding
+from headway.translate.risk import DEFAULT_SAMPLING, MOST_SAMPLES, Risk
 
 _OPTIONS = {
     "beam_size": click.option(
@@ -44,6 +47,15 @@ _OPTIONS = {
         help="Draw among the tokens of at least this probability.",
     ),
     "seed": click.option("--seed", type=click.IntRange(min=0, max=2**64 - 1), help="Of sampling. [1]"),
+    "mbr": click.option(
+        "--mbr",
+        metavar="N",
+        type=click.IntRange(min=1, max=MOST_SAMPLES),
+        help="Draw N outputs and take the one most like all of them (minimum Bayes risk).",
+    ),
+    "mbr_utility": click.option(
+        "--mbr-utility", type=click.Choice(list(UTILITIES)), help="What likeness is for --mbr. [chrf]"
+    ),
 }
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 _OF_BEAMS = ("beam_size", "diversity_groups", "diversity_strength")
@@ -80,22 +92,34 @@ def is_given(name: str) -> bool:
 
 def _decoding(given: dict[str, Any]) -> Decoding:
     """The settings, once nothing among them would be ignored."""
-    is_sampling = bool(given["sample"])
+    is_sampling = bool(given["sample"]) or given["mbr"] is not None
     unused = [written(name) for name in (_OF_BEAMS if is_sampling else _OF_SAMPLING) if is_given(name)]
     if unused and is_sampling:
-        raise click.UsageError(f"--sample has no beam; leave out {', '.join(unused)}.")
+        raise click.UsageError(f"--sample and --mbr have no beam; leave out {', '.join(unused)}.")
     if unused:
-        raise click.UsageError(f"{', '.join(unused)} would have no effect without --sample.")
+        raise click.UsageError(f"{', '.join(unused)} would have no effect without --sample or --mbr.")
+    if given["length_penalty"] is not None and given["mbr"] is not None:
+        raise click.UsageError("--length-penalty would have no effect with --mbr, whose scores are expected utilities.")
+    if given["mbr_utility"] is not None and given["mbr"] is None:
+        raise click.UsageError("--mbr-utility would have no effect without --mbr.")
     if given["diversity_strength"] is not None and given["diversity_groups"] is None:
         raise click.UsageError("--diversity-strength would have no effect without --diversity-groups.")
     diversity = _chosen(given, {"groups": "diversity_groups", "strength": "diversity_strength"})
     sampling = _chosen(given, {name: name for name in _OF_SAMPLING})
+    risk = _chosen(given, {"samples": "mbr", "utility": "mbr_utility"})
     plain = _chosen(given, {name: name for name in ("beam_size", "length_penalty", "no_repeat_ngram")})
     return Decoding(
         **plain,
         diversity=Diversity(**diversity) if diversity else None,
-        sampling=Sampling(**sampling) if is_sampling else None,
+        sampling=_sampling(sampling, with_risk=bool(risk)) if is_sampling else None,
+        risk=Risk(**risk) if risk else None,
     )
+
+
+def _sampling(given: dict[str, Any], *, with_risk: bool) -> Sampling:
+    """What was given; for minimum Bayes risk on top of its own default, unless a cut was given."""
+    has_cut = not given.keys().isdisjoint(("top_k", "top_p", "epsilon"))
+    return replace(DEFAULT_SAMPLING if with_risk and not has_cut else Sampling(), **given)
 
 
 def _chosen(given: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

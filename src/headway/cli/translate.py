@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.documents import check_document, fill_document
+from headway.cli.options import tag_option
 from headway.cli.reports import count
 from headway.cli.search_options import given_search_options, is_given, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
@@ -30,8 +31,12 @@ _OF_LINES = {  # what a document has no use for
     "n_best": "--n-best",
     "alignment": "--alignment",
     "prefix": "--prefix",
+    "phrases": "--phrase",
+    "phrase_file": "--phrases",
     "markup": "--markup",
     "targets": "--score",
+    "phrases": "--phrase",
+    "phrase_file": "--phrases",
 }
 MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "plain", "html": "html", "xml": "xml"}
 _NAMED = 10  # line numbers that a warning names
@@ -44,6 +49,8 @@ class _Settings:
     decoding: Decoding
     alignment: bool
     prefix: str
+    phrases: tuple[str, ...]
+    phrase_file: str | None
     batch_tokens: int | None
     syntax: "Syntax | None"
     numbers: bool
@@ -56,6 +63,7 @@ class _Notes:
     cut: list[int] = field(default_factory=list[int])
     split: list[int] = field(default_factory=list[int])
     unknown: list[int] = field(default_factory=list[int])
+    unmet: list[int] = field(default_factory=list[int])
     tabs: list[int] = field(default_factory=list[int])
     problems: list[int] = field(default_factory=list[int])
     mended: list[int] = field(default_factory=list[int])
@@ -73,6 +81,8 @@ class _Notes:
             self.split.append(number)
         if translation.num_unknown:
             self.unknown.append(number)
+        if not translation.phrases_met:
+            self.unmet.append(number)
 
     def tell(self) -> None:
         """Print one line on standard error for each kind of thing that happened."""
@@ -80,6 +90,7 @@ class _Notes:
             (self.cut, "reached the length limit, so the translation may be incomplete (JSONL: is_cut)"),
             (self.split, "longer than the model was trained on, translated in pieces"),
             (self.unknown, "with characters outside the model's vocabulary, which it saw as one unknown token"),
+            (self.unmet, "without a phrase that was asked for (JSONL: phrases_met)"),
             (self.tabs, "with tabs inside a text, written as spaces, because tabs separate the columns"),
             (self.problems, "where tags or placeholders are not those of the source (JSONL: problems)"),
             (self.mended, "where the model lost or invented placeholders, mended by position (JSONL: notes)"),
@@ -93,7 +104,15 @@ class _Notes:
 @click.command("translate")
 @click.argument("file", default=STANDARD_STREAM)
 @click.argument("out", required=False)
-@click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The model folder.")
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The model folder; of several the mean probabilities count.",
+)
 @click.option("-s", "--sentence", "sentences", multiple=True, help="Translate these lines, not a file; repeatable.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
 @click.option(
@@ -106,7 +125,10 @@ class _Notes:
 @search_options
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Translations of each line (jsonl only).")
 @click.option("--alignment", is_flag=True, help="Pairs of source and target tokens (tsv and jsonl).")
+@tag_option
 @click.option("--prefix", default="", help="Every translation begins with this text.")
+@click.option("--phrase", "phrases", multiple=True, help="Every translation contains this text; repeatable.")
+@click.option("--phrases", "phrase_file", metavar="FILE", help="A line a line: texts it contains, with tabs between.")
 @click.option("--markup", type=click.Choice(list(MARKUP)), default="auto", help="What lines are. auto: plain text.")
 @click.option("--keep-numbers", is_flag=True, help="Compare numbers too, by their digits.")
 @click.option("--overwrite", is_flag=True, help="In a document, translate what has a translation too.")
@@ -119,14 +141,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     file: str,
     out: str | None,
-    model: Path,
+    models: tuple[Path, ...],
     sentences: tuple[str, ...],
     output: str,
     output_format: str,
     decoding: Decoding,
     n_best: int,
     alignment: bool,
+    tag: str | None,
     prefix: str,
+    phrases: tuple[str, ...],
+    phrase_file: str | None,
     markup: str,
     keep_numbers: bool,
     overwrite: bool,
@@ -151,11 +176,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         replace(decoding, n_best=n_best),
         alignment=alignment,
         prefix=prefix,
+        phrases=phrases,
+        phrase_file=phrase_file,
         batch_tokens=batch_tokens,
         syntax=MARKUP[markup],
         numbers=keep_numbers,
     )
-    _check_inputs(file, sentences, targets)
+    _check_inputs(file, sentences, {"--score": targets, "--phrases": phrase_file})
     is_document = check_document(file, out, refused=[option for name, option in _OF_LINES.items() if is_given(name)])
     if not is_document and (overwrite or as_final):
         raise click.UsageError("--overwrite and --as-final are for documents: headway translate IN.xlf OUT.xlf.")
@@ -166,7 +193,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         set_threads(threads)
     from headway.translate.translator import Translator
 
-    translator = Translator.from_folder(model, device=device)
+    translator = Translator.from_folders(models, device=device)
+    translator = translator if tag is None else translator.tagged(tag)
     if is_document and out:
         fill_document(
             translator,
@@ -183,8 +211,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     notes = _Notes()
     with open_writer(output) as writer:
         if targets is None:
+            wanted = _with_phrases(lines, settings, name="--sentence" if sentences else name_of(file))
             typed = not sentences and file == STANDARD_STREAM and sys.stdin.isatty()
-            records = _translate(translator, lines, settings, chunk=1 if typed else None, notes=notes)
+            records = _translate(translator, wanted, settings, chunk=1 if typed else None, notes=notes)
             _write(
                 writer, (FORMATS[output_format](*record, notes) for record in records), flush=output == STANDARD_STREAM
             )
@@ -197,12 +226,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     notes.tell()
 
 
-def _check_inputs(file: str, sentences: tuple[str, ...], targets: str | None) -> None:
-    """Refuse two inputs in one place."""
+def _check_inputs(file: str, sentences: tuple[str, ...], others: dict[str, str | None]) -> None:
+    """Refuse two inputs in one place; ``others`` are the files that go with the lines, by their options."""
     if sentences and file != STANDARD_STREAM:
         raise click.UsageError("Give either FILE or --sentence, not both.")
-    if not sentences and file == targets == STANDARD_STREAM:
-        raise click.UsageError("Standard input cannot be both sides; name a file for FILE or for --score.")
+    piped = [name for name, path in others.items() if path == STANDARD_STREAM]
+    if piped and ((file == STANDARD_STREAM and not sentences) or len(piped) > 1):
+        raise click.UsageError(f"Standard input cannot be both sides; name a file for FILE or for {piped[0]}.")
 
 
 def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
@@ -217,27 +247,57 @@ def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
         "--n-best": settings.decoding.n_best != 1,
         "--alignment": settings.alignment,
         "--prefix": bool(settings.prefix),
+        "--phrase": bool(settings.phrases),
+        "--phrases": settings.phrase_file is not None,
         "--markup": is_given("markup"),
         "--keep-numbers": settings.numbers,
     }
     unused = given_search_options() + [name for name, is_given in searching.items() if is_given]
     if scores and unused:
         raise click.UsageError(f"--score searches nothing; leave out {', '.join(unused)}.")
+    decoding = settings.decoding
+    without_beam = decoding.sampling is not None or decoding.risk is not None or decoding.diversity is not None
+    if without_beam and (settings.phrases or settings.phrase_file is not None):
+        raise click.UsageError("--phrase and --phrases need a beam, not --sample, --mbr or --diversity-groups.")
+
+
+def _with_phrases(lines: Iterator[str], settings: _Settings, *, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each line with what its translation must contain; raises CorpusError for unequal files."""
+    if settings.phrase_file is None:
+        return ((line, settings.phrases) for line in lines)
+    pairs = _pairs(lines, read_lines(settings.phrase_file), names=(name, name_of(settings.phrase_file)))
+    return (
+        (line, (*settings.phrases, *(phrase for phrase in row.split("\t") if phrase.strip()))) for line, row in pairs
+    )
 
 
 def _translate(
-    translator: "Translator", lines: Iterable[str], settings: _Settings, *, chunk: int | None, notes: _Notes
+    translator: "Translator",
+    lines: Iterator[tuple[str, tuple[str, ...]]],
+    settings: _Settings,
+    *,
+    chunk: int | None,
+    notes: _Notes,
 ) -> Iterator[tuple[int, str, "MarkedTranslation"]]:
     """Each line's number, text and translation."""
     sources, kept = tee(lines)
-    translations = _marked(translator, sources, settings, chunk=chunk)
-    for number, (source, translation) in enumerate(zip(kept, translations, strict=True), start=1):
+    wanted = None
+    if settings.phrases or settings.phrase_file is not None:
+        sources, with_phrases = tee(sources)
+        wanted = (own for _, own in with_phrases)
+    translations = _marked(translator, (line for line, _ in sources), settings, phrases=wanted, chunk=chunk)
+    for number, ((source, _), translation) in enumerate(zip(kept, translations, strict=True), start=1):
         notes.add(number, translation)
         yield number, source, translation
 
 
 def _marked(
-    translator: "Translator", lines: Iterable[str], settings: _Settings, *, chunk: int | None
+    translator: "Translator",
+    lines: Iterable[str],
+    settings: _Settings,
+    *,
+    phrases: Iterable[tuple[str, ...]] | None,
+    chunk: int | None,
 ) -> Iterator["MarkedTranslation"]:
     """Each line's translation, with its markup unless that is not to be looked at."""
     from headway.text.markup import parse
@@ -252,6 +312,7 @@ def _marked(
             decoding=settings.decoding,
             batch_tokens=settings.batch_tokens,
             target_prefix=settings.prefix,
+            phrases=phrases,
             with_alignment=settings.alignment,
             chunk=chunk or CHUNK,
         )
@@ -262,6 +323,7 @@ def _marked(
         decoding=settings.decoding,
         batch_tokens=settings.batch_tokens,
         target_prefix=settings.prefix,
+        phrases=phrases,
         with_alignment=settings.alignment,
         chunk=chunk or CHUNK,
     ):
@@ -352,6 +414,8 @@ def _fields(marked: "MarkedTranslation") -> dict[str, object]:
         "log_prob": translation.log_prob,
         "tokens": translation.tokens,
         "is_cut": translation.is_cut,
+        "phrases_met": translation.phrases_met,
+        "count": translation.count,
     }
 
 

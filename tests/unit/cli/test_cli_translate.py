@@ -20,7 +20,7 @@ INPUT = "the cat\n\n  a mat\u2028sat\n" + "how are you? " * 9 + "\n"
 
 @pytest.fixture(autouse=True)
 def _copying_model(monkeypatch):
-    monkeypatch.setattr(Translator, "from_folder", lambda path, device: copying_translator())
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: copying_translator())
 
 
 def run(*arguments, text=INPUT):
@@ -62,7 +62,7 @@ def test_jsonl_has_every_field_and_one_object_a_line():
     assert first["score"] < 0.0
     assert not first["is_cut"]
     assert [set(alternative) for alternative in first["alternatives"]] == [
-        {"text", "score", "log_prob", "tokens", "is_cut"}
+        {"text", "score", "log_prob", "tokens", "is_cut", "phrases_met", "count"}
     ]
     assert empty["num_pieces"] == 0
     assert split["num_pieces"] > 1
@@ -70,7 +70,7 @@ def test_jsonl_has_every_field_and_one_object_a_line():
 
 def test_a_cut_output_is_flagged_and_counted(monkeypatch):
     endless = copying_translator(end_bonus=-1000.0, max_extra_tokens=3)
-    monkeypatch.setattr(Translator, "from_folder", lambda path, device: endless)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: endless)
     result = run("--format", "jsonl", text="the cat\n\na mat\n")
     assert [json.loads(line)["is_cut"] for line in result.stdout.split("\n")[:-1]] == [True, False, True]
     assert "2 lines reached the length limit" in result.stderr
@@ -90,6 +90,37 @@ def test_a_line_end_inside_a_sentence_makes_two_lines_so_that_every_row_is_one_l
 
 def test_every_translation_begins_with_the_prefix():
     assert all(line.startswith("one") for line in run("--prefix", "one", text="cat\nmat\n").stdout.split("\n")[:-1])
+
+
+def test_a_phrase_stands_in_every_translation_and_those_of_a_file_in_their_own(tmp_path):
+    (tmp_path / "phrases").write_text("one\n\ntwo\tmat\n", encoding="utf-8")
+    result = run("--phrase", "!", "--phrases", str(tmp_path / "phrases"), text="cat\nhill\nhouse\n")
+    wanted = [["!", "one"], ["!", "hill"], ["!", "two", "mat"]]
+    for line, phrases in zip(result.stdout.split("\n")[:-1], wanted, strict=True):
+        assert all(phrase in line for phrase in phrases)
+    assert result.stderr == ""
+
+
+def test_a_phrase_that_found_no_room_is_flagged_and_its_line_named(monkeypatch):
+    short = copying_translator(max_extra_tokens=3)
+    short.max_output_tokens = 4
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: short)
+    result = run("--phrase", "one, two; three!", "--format", "jsonl", text="cat\n\n")
+    assert [json.loads(line)["phrases_met"] for line in result.stdout.split("\n")[:-1]] == [False, False]
+    assert "2 lines without a phrase that was asked for (JSONL: phrases_met): line 1, 2" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [("--sample",), ("--mbr", "5"), ("--mbr", "5", "--mbr-utility", "bleu", "--seed", "7")]
+)
+def test_outputs_are_drawn_by_seed(options):
+    assert run(*options, text="the cat\na mat\n").stdout == run(*options, text="the cat\na mat\n").stdout
+
+
+def test_the_score_of_least_risk_is_the_expected_utility():
+    (line,) = run("--mbr", "5", "--top-k", "1", "--format", "jsonl", text="the cat\n").stdout.split("\n")[:-1]
+    record = json.loads(line)
+    assert (record["text"], record["score"], record["count"]) == ("the cat", 100.0, 5)
 
 
 def test_given_pairs_are_scored_not_translated(tmp_path):
@@ -134,7 +165,20 @@ def test_unequal_files_are_refused_with_both_counts(tmp_path, capsys, source, ta
         (["--format", "jsonl", "--n-best", "9"], "n-best is 9, beam size is 4"),
         (["--alignment"], "--alignment needs --format tsv or jsonl"),
         (["--score", "x", "--prefix", "a", "--beam-size", "3"], "leave out --beam-size, --prefix"),
+        (["--score", "x", "--no-repeat-ngram", "3", "--phrase", "a"], "leave out --no-repeat-ngram, --phrase"),
         (["--score", "-", "-"], "cannot be both sides"),
+        (["--phrases", "-", "-"], "cannot be both sides"),
+        (["--seed", "3"], "--seed would have no effect without --sample or --mbr"),
+        (["--top-k", "3", "--epsilon", "0.1"], "--top-k, --epsilon would have no effect without"),
+        (["--sample", "--beam-size", "3"], "no beam; leave out --beam-size"),
+        (["--mbr", "3", "--diversity-groups", "3"], "no beam; leave out --diversity-groups"),
+        (["--mbr", "3", "--length-penalty", "1"], "--length-penalty would have no effect with --mbr"),
+        (["--mbr", "3", "--n-best", "4", "--format", "jsonl"], "3 samples for the 4 best"),
+        (["--mbr-utility", "bleu"], "--mbr-utility would have no effect without --mbr"),
+        (["--diversity-strength", "1"], "--diversity-strength would have no effect without --diversity-groups"),
+        (["--diversity-groups", "3"], "3 diversity groups for a beam of 4"),
+        (["--phrase", "a", "--sample"], "--phrase and --phrases need a beam"),
+        (["--phrase", " "], "no characters but white space"),
         (["no-such-file"], "no-such-file does not exist"),
         (["no-such-file", "-s", "a"], "either FILE or --sentence"),
         (["--beam-size", "0"], "--beam-size"),
