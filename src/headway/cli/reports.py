@@ -1,10 +1,10 @@
 """Plain tables of what happened to the data: filters, overlap, tokens, vocabulary. Texts to print, not printed here."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from headway.corpus.clean import FilterRow
 from headway.corpus.overlap import Overlap
-from headway.data.prepared import Dropped, Encoded, Report
+from headway.data.prepared import CorpusReport, Dropped, Report
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
@@ -36,6 +36,7 @@ def render_report(report: Report) -> str:
     """Tell all that preparing did: what was dropped and why, overlap, tokens, vocabulary."""
     parts = [
         render_cleaning(report.cleaning, num_read=report.pairs_read, num_kept=report.pairs_clean),
+        *([render_corpora(report.corpora)] if len(report.corpora) > 1 else []),
         render_encoding(report),
         render_overlap("validation", report.validation_overlap),
     ]
@@ -57,6 +58,25 @@ def render_cleaning(rows: Sequence[FilterRow], *, num_read: int, num_kept: int) 
     return "\n".join([columns(table, right={1}), *examples])
 
 
+def render_corpora(corpora: Sequence[CorpusReport]) -> str:
+    """Tell what became of each corpus, what its filters dropped, and how much of an epoch it is."""
+    total = sum(corpus.pairs * corpus.weight for corpus in corpora)
+    rows = [["corpus", "tag", "read", "kept", "held out", "too many tokens", "training", "weight", "of an epoch"]]
+    for corpus in corpora:
+        numbers = (corpus.pairs_read, corpus.pairs_clean, corpus.held_out, corpus.too_long.count, corpus.pairs)
+        share = corpus.pairs * corpus.weight / total
+        counts = [f"{number:,}" for number in numbers]
+        rows.append([clip(corpus.name), corpus.tag or "-", *counts, f"{corpus.weight:g}", f"{share:.1%}"])
+    lines = [columns(rows, right=range(2, 9))]
+    for corpus in corpora:
+        for row in corpus.cleaning:
+            if row.dropped:
+                places = ", ".join(f"{pair.line:,}" for pair in row.examples)
+                lines.append(f"  {clip(corpus.name)}, {row.name}: {row.dropped:,} dropped, first at line {places}")
+        lines += _left_out(clip(corpus.name), {"too many tokens": corpus.too_long})
+    return "\n".join(lines)
+
+
 def render_overlap(name: str, overlap: Overlap) -> str:
     """Tell how many pairs of a validation or test text also stand in training."""
     head = (
@@ -64,7 +84,8 @@ def render_overlap(name: str, overlap: Overlap) -> str:
         f"{count(overlap.sources, 'source')}, {count(overlap.targets, 'target')}"
     )
     examples = [
-        f"  same {example.kind}, line {example.pair.line:,}, in training at line {example.training_line:,}: "
+        f"  same {example.kind}, line {example.pair.line:,}, in {example.corpus or 'training'} at line "
+        f"{example.training_line:,}: "
         f"{_sides(example.pair.source, example.pair.target)}"
         for example in overlap.examples
     ]
@@ -84,21 +105,24 @@ def render_encoding(report: Report) -> str:
         )
         rows.append([name, *(f"{number:,}" for number in numbers)])
     lines = [columns(rows, right=range(1, 6))]
-    lines += _left_out("training", report.train) + _left_out("validation", report.validation)
+    for name, encoded in (("training", report.train), ("validation", report.validation)):
+        lines += _left_out(name, {"too many tokens": encoded.too_long, "empty": encoded.empty})
     if report.held_out:
         lines.append(f"validation: {count(report.held_out, 'pair')} held out of the training text")
     source, target = report.source_vocab_size, report.target_vocab_size
-    lines.append(f"vocabulary: {target:,} tokens" + (f", {source:,} of the source side" if source != target else ""))
+    sizes = f"{target:,} tokens" + (f", {source:,} of the source side" if source != target else "")
+    trainable = report.pairs_clean - report.held_out
+    sample = f", learnt from {report.learnt_pairs:,} of {trainable:,} pairs" if report.learnt_pairs < trainable else ""
+    lines.append(f"vocabulary: {sizes}{sample}")
     return "\n".join(lines)
 
 
-def _left_out(name: str, encoded: Encoded) -> list[str]:
-    reasons: dict[str, Dropped] = {"too many tokens": encoded.too_long, "empty": encoded.empty}
+def _left_out(name: str, reasons: Mapping[str, Dropped]) -> list[str]:
     return [
         f"  {name}, {reason}: {dropped.count:,} left out, first at line "
         + ", ".join(f"{line:,}" for line in dropped.lines)
         for reason, dropped in reasons.items()
-        if dropped.count
+        if dropped.lines  # of several corpora together there are none: each tells its own
     ]
 
 
