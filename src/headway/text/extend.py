@@ -119,31 +119,8 @@ def _extended(tokenizer: Tokenizer, names: list[str], rows: _Rows, *, room: int)
     ids: dict[str, int] = model["vocab"]
     for name in names:
         ids[name] = len(ids)
-    learnt = _new_merges(rows, {(left, right) for left, right in model["merges"]}, frozenset(ids), room=room)
-    for left, right in learnt:
-        ids.setdefault(left + right, len(ids))
-        model["merges"].append([left, right])
+    for left, right in rows.merges(room):  # none makes a token that was there: BPE would have made it before
+        merge = rows.name_of(left), rows.name_of(right)
+        ids.setdefault("".join(merge), len(ids))
+        model["merges"].append(list(merge))
     return Tokenizer.from_json(json.dumps(description, ensure_ascii=False))
-
-
-def _new_merges(rows: _Rows, old: set[tuple[str, str]], known: frozenset[str], *, room: int) -> Merges:
-    """Merges of names that make at most ``room`` tokens.
-
-    A token can come about in two ways, of which the second adds a merge and no token; so more are learnt if need be.
-    """
-    asked = room
-    while True:
-        stand_ins = rows.merges(asked)
-        chosen: dict[tuple[str, str], None] = {}
-        new = set[str]()
-        for left, right in stand_ins:
-            merge = rows.name_of(left), rows.name_of(right)
-            name = merge[0] + merge[1]
-            if len(new) == room and name not in new and name not in known:
-                break
-            if merge not in old:
-                chosen[merge] = None
-                new |= {name} - known
-        if len(new) == room or len(stand_ins) < asked:
-            return list(chosen)
-        asked *= 2
