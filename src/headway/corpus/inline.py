@@ -64,11 +64,13 @@ def render_pair(source: Sequence[Piece], target: Sequence[Piece]) -> tuple[str, 
     return _render(source, sides[0]), _render(target, sides[1])
 
 
-def plain(pieces: Iterable[Piece]) -> str:
+def plain(pieces: Sequence[Piece]) -> str:
     """The text of a segment without its tags.
 
     White space after a tag goes with it where there is some before it as well, or nothing; at the end, that before.
     """
+    if len(pieces) == 1 and isinstance(pieces[0], str):  # nearly every segment
+        return pieces[0]
     kept: list[str] = []
     tag_before = False
     for piece in pieces:

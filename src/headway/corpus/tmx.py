@@ -271,7 +271,7 @@ class _Units:
                 self._languages = srclang, self._languages[1]
         elif name != "body" or self._state != _OUTSIDE:
             where = {_OUTSIDE: "outside of a unit", _UNIT: "in a tu", _VARIANT: "in a tuv", _SEGMENT: "in a seg"}
-            found = "a second <seg>" if name == "seg" and self._has_segment else f"<{name}>"
+            found = "a second <seg>" if name == "seg" and self._state == _VARIANT else f"<{name}>"
             raise self.stream.error(
                 f"{found} {where[self._state]}", "tu with tuv in it, and in each tuv one seg", "mend the file there"
             )

@@ -155,7 +155,7 @@ class XmlStream:
 
         """
         with open_binary_reader(self._path) as stream:
-            chunk = stream.read(CHUNK)
+            chunk = stream.read(max(CHUNK, *map(len, _BEGINNINGS)))
             self._begin(chunk)
             while chunk:
                 error = self._take(chunk)
