@@ -52,6 +52,10 @@ class FingerprintSet:
             self._grow()
         return True
 
+    def num_bytes(self) -> int:
+        """Memory that the table takes; half as much again while it doubles."""
+        return self._slots.itemsize * len(self._slots)
+
     def _place(self, number: int) -> int:
         """Where the number is, or the free slot where it belongs."""
         slots, last = self._slots, len(self._slots) - 1
