@@ -81,7 +81,7 @@ def test_a_wide_beam_equals_exhaustive_search_among_the_outputs_that_have_the_ph
         assert all(hypothesis.phrases_met for hypothesis in found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.lists(PHRASES, min_size=3, max_size=3), st.sampled_from([1, 2, 5]), st.sampled_from([0, 1, 2, 3]))
 def test_a_narrow_beam_places_every_phrase_and_scores_as_forced_decoding(seed, phrases, beam_size, no_repeat_ngram):
     predictor = TablePredictor(7, seed=seed, end_bonus=1.0)
@@ -101,7 +101,7 @@ def test_a_narrow_beam_places_every_phrase_and_scores_as_forced_decoding(seed, p
     assert [hypothesis.log_prob for hypothesis in best] == pytest.approx([sum(values) for values in forced], abs=1e-4)
 
 
-@settings(max_examples=17, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(SEEDS, st.lists(PHRASES, min_size=3, max_size=3), st.sampled_from([1, 4]))
 def test_batch_mates_and_their_phrases_never_change_a_sentence(seed, phrases, beam_size):
     predictor = TablePredictor(7, seed=seed)
@@ -113,7 +113,7 @@ def test_batch_mates_and_their_phrases_never_change_a_sentence(seed, phrases, be
     assert search(predictor, *sources(SOURCES[1]), settings=asked) == [together[1]]
 
 
-@settings(max_examples=17, deadline=None)
+@settings(max_examples=9, deadline=None)
 @given(SEEDS, PHRASES)
 def test_n_best_with_phrases_is_sorted_without_repeats(seed, phrases):
     predictor = TablePredictor(7, seed=seed)
