@@ -28,7 +28,7 @@ ATTEMPT = "TORCHELASTIC_RESTART_COUNT"
 PATIENCE = timedelta(days=7)  # of a rank that waits: for the first to prepare the data, or to write a state
 JOINING = timedelta(minutes=10)
 BUCKET_BYTES = 64 * 2**20  # of gradients summed at once
-TOLD = "headway/told"
+TOLD = "told"
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,12 @@ def joined(environment: Mapping[str, str]) -> Generator[Group]:
 
     rank, local_rank = (_number(environment, name) for name in ("RANK", "LOCAL_RANK"))
     try:
-        store, _, _ = next(rendezvous("env://", rank, world_size, timeout=JOINING))
+        whole_store, _, _ = next(rendezvous("env://", rank, world_size, timeout=JOINING))
+        # torchrun's store lives on when it starts the ranks again, with the addresses of those that are gone
+        store = dist.PrefixStore(f"headway/{attempt}/{world_size}", whole_store)  # pyright: ignore[reportPrivateImportUsage] - as above
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo",
-            store=dist.PrefixStore("headway", store),  # pyright: ignore[reportPrivateImportUsage] - as above
+            store=store,
             rank=rank,
             world_size=world_size,
             timeout=PATIENCE,
