@@ -96,7 +96,7 @@ class TextConfig(Section):
     model: Literal["bpe", "wordpiece", "unigram"] = "bpe"
     shared_vocabulary: bool = True
     byte_fallback: bool = True
-    bpe_dropout: Probability = 0.0  # in training: of each merge to be left out, drawn anew whenever a pair is seen
+    bpe_dropout: Probability = 0.0  # in training: of a merge to be left out; drawn anew in every epoch
     sample_pairs: Annotated[int, Field(ge=0)] = 1_000_000  # the vocabulary is learnt from so many at most; 0: from all
 
     @model_validator(mode="after")
