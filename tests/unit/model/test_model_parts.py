@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import SWITCHES, VOCABULARY, build_scrambled, example, model_configs
+from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from headway.config.schema import ModelConfig, TrainConfig
@@ -34,7 +35,7 @@ from headway.nn.position import NUM_BUCKETS, POSITIONS
 from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam
-from headway.train.step import train_step
+from headway.train.step import loss_sums, train_step
 
 EXAMPLES = 20  # of each law; 1,000 were run by hand when this was written
 laws = settings(max_examples=EXAMPLES, deadline=None)
@@ -133,6 +134,35 @@ def test_every_parameter_has_a_finite_gradient(config, seed):
     # (a bias of the keys moves all scores of a query alike: softmax does not see it)
     silent = [name for name, gradient in gradients.items() if not gradient.any() and not name.endswith("key.bias")]
     assert silent == []
+
+
+@laws
+@given(model_configs())
+def test_the_training_loss_is_that_of_the_models_logits(config):
+    model = build_scrambled(config)
+    source, target_in = example()
+    target_out = target_in.roll(-1, dims=1)
+    target_out[1, 5:] = 0
+    batch = Batch(source, target_in, target_out)
+    sums = loss_sums(model, batch, label_smoothing=0.1, precision="float32")
+    logits = model(source, source != 0, target_in)[target_out != 0]
+    for label_smoothing, found in zip((0.1, 0.0), sums, strict=True):
+        wanted = cross_entropy(logits, target_out[target_out != 0], reduction="sum", label_smoothing=label_smoothing)
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-5)
+
+
+@laws
+@given(model_configs())
+def test_bf16_keeps_near_float32_and_finite(config):
+    model = build_scrambled(config)
+    source, target_in = example()
+    source[2] = 0  # of padding only
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(source, source != 0, target_in)
+    logits.float().log_softmax(dim=-1).sin().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    wanted = model(source, source != 0, target_in)
+    assert (logits.float() - wanted).abs().mean() < 0.03 * wanted.std()
 
 
 @laws
@@ -370,6 +400,14 @@ def test_t5_has_one_table_a_stack_that_all_its_layers_share():
         "source_stem.position.weight",
         "target_stem.position.weight",
     ]
+
+
+def test_t5s_encoder_tells_past_from_future_and_its_decoder_has_all_buckets_for_the_past():
+    model = build_scrambled(ModelConfig(**SIZES, positions="t5"))
+    source, target = (stem.position for stem in (model.source_stem, model.target_stem))
+    assert torch.equal(source.bias(16, 16, 0)[:, 15, 0], source.weight[9])  # 15 back: 8 + floor(8 log(15/8) / log(16))
+    assert torch.equal(source.bias(16, 16, 0)[:, 0, 3], source.weight[16 + 3])
+    assert torch.equal(target.bias(16, 16, 0)[:, 15, 0], target.weight[15])
 
 
 # Each part learns
