@@ -28,6 +28,11 @@ InlineTags = Literal["drop", "keep"]
 
 _ROOM = "corpus/tmx"
 _CODES: dict[str, Kind] = {"bpt": "open", "ept": "close", "it": "alone", "ph": "alone", "ut": "alone"}
+_CODE_OR_TAG = re.compile(
+    r"""<(bpt|ept|it|ph|ut)\b(?:[^>"']++|"[^"]*+"|'[^']*+')*+(?<!/)>.*?</\1\s*>"""
+    r"""|<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""",
+    re.DOTALL,
+)
 _STRUCTURE = frozenset({"tmx", "header", "body", "tu", "tuv", "seg"})
 _MAX_LANGUAGES = 1000  # different codes that are remembered; a file of strangers may hold millions
 _LANGUAGES_NAMED = 12  # in an error message
@@ -125,7 +130,8 @@ def read_tmx(
 def read_segments(path: FilePath, *, source_language: str, target_language: str) -> Iterator[Segment]:
     """Yield every unit of a TMX file that has the source language; see ``segment.DocumentFormat``.
 
-    Without a source language, that of the header (srclang) is taken.
+    Without a source language, that of the header (srclang) is taken. White space with a line break in it is layout, and
+    one space in ``source``, but for that in codes.
     """
     units = _Units(path, (source_language, target_language), raw=True)
     number = 0
@@ -137,7 +143,8 @@ def read_segments(path: FilePath, *, source_language: str, target_language: str)
             number += 1
             content = None if target is None else units.content(target)
             is_open = content is None or not content.strip()
-            yield Segment(number, source.line, units.content(source), content, is_open=is_open, syntax="xml")
+            text = _content_on_one_line(units.content(source))
+            yield Segment(number, source.line, text, content, is_open=is_open, syntax="xml")
         units.stream.release(units.start_of_rest())
     if not number:
         raise units.lacking("a unit with the source language")
@@ -410,8 +417,27 @@ def _on_one_line(text: str) -> str:
     """White space with a line break in it as one space, and none of it at the ends; other text as it is."""
     if "\n" not in text and "\r" not in text:
         return text
-    parts = (part.strip(_SPACE) for part in re.split(r"[\r\n]+", text))
-    return " ".join(part for part in parts if part)
+    return _without_breaks(text).strip(_SPACE)
+
+
+def _without_breaks(text: str) -> str:
+    first, *rest = re.split(r"[\r\n]+", text)
+    if not rest:
+        return text
+    middle = [part for line in rest[:-1] if (part := line.strip(_SPACE))]
+    return " ".join([first.rstrip(_SPACE), *middle, rest[-1].lstrip(_SPACE)])
+
+
+def _content_on_one_line(content: str) -> str:
+    """The same for raw content: tags, and codes with what is in them, stay as they are."""
+    if "\n" not in content and "\r" not in content:
+        return content
+    pieces: list[str] = []
+    place = 0
+    for found in _CODE_OR_TAG.finditer(content):
+        pieces += [_without_breaks(content[place : found.start()]), found[0]]
+        place = found.end()
+    return "".join([*pieces, _without_breaks(content[place:])]).strip(_SPACE)
 
 
 def _check_content(content: str, name: str, number: int) -> None:

@@ -337,6 +337,13 @@ def test_segments_are_raw_and_say_what_is_open(file):
     assert {s.syntax for s in read_segments(path, **BOTH)} == {"xml"}
 
 
+def test_layout_in_a_segment_is_one_space_but_in_codes_it_stays(file):
+    code = "<ph x='1' type='a>b'>c\n  c</ph >"
+    path = file(document(unit(tuv("en", f"\n  one\n  <hi>\n two</hi> {code}\n<ph\nx='2'/> three <![CDATA[a\nb]]>\n"))))
+    [segment] = read_segments(path, **BOTH)
+    assert segment.source == f"one <hi> two</hi> {code} <ph\nx='2'/> three <![CDATA[a\nb]]>"
+
+
 PLACES = {
     "no tuv": (
         '<tu>\n  <tuv xml:lang="en"><seg>a</seg></tuv>\n</tu>',
