@@ -151,8 +151,8 @@ def _length_of_url(url: str) -> int:
         elif last not in ".,;:!?'*([{":
             break
         end -= 1
-    bare = url[:end].endswith(("://", "mailto")) or url[:end].lower() == "www"
-    return 0 if bare else end
+    scheme = url.find("://") + 3 if "://" in url else len("mailto:" if url.startswith("mailto:") else "www.")
+    return end if end > scheme else 0
 
 
 def _stays(entity: str) -> bool:

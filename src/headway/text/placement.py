@@ -343,6 +343,8 @@ def _spaces(source: str, marks: Sequence[Mark], *, gap: str, near: str, is_edge:
 
     It stands where the source has some; where the source has none, outside of tags. ``near``: the characters beside.
     """
+    if not marks:
+        return [gap]
     slots = [""] * (len(marks) + 1)
     wanted = [_space_at(source, marks, slot) for slot in range(len(slots))]
     places = [slot for slot, space in enumerate(wanted) if space]

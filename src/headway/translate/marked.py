@@ -22,6 +22,8 @@ from headway.translate.lines import CHUNK, FIRST_CHUNK
 from headway.translate.translation import Translation
 from headway.translate.translator import Translator
 
+_MOST_PHRASES = 8  # marks of one text that a search is asked for ...
+_LONGEST_PHRASES = 200  # ... and their characters, all together
 _MOST_MASKED = 24  # stretches of one text that others stand in for
 _LONGEST_SHOWN = 60  # characters of a tag in a message
 _REMOVED = ("placeholder", "tag", "entity")  # what goes where a model invents it; the rest is reported
@@ -57,21 +59,32 @@ class _Request:
     phrases: Sequence[Sequence[str]] | None
     with_alignment: bool
 
-    def translate(
-        self, texts: Sequence[str], places: Sequence[int], *, with_alignment: bool, decoding: Decoding | None = None
-    ) -> list[Translation]:
+    def translate(self, texts: Sequence[str], places: Sequence[int], *, with_alignment: bool) -> list[Translation]:
         """Translate texts, which stand at ``places`` of all."""
         if not texts:
             return []
         prefixes, phrases = self.target_prefixes, self.phrases
         return self.translator.translate(
             texts,
-            decoding=decoding or self.decoding,
+            decoding=self.decoding,
             batch_tokens=self.batch_tokens,
             target_prefixes=None if prefixes is None else [prefixes[place] for place in places],
             phrases=None if phrases is None else [phrases[place] for place in places],
             with_alignment=with_alignment or self.with_alignment,
         )
+
+    def again(self, texts: dict[int, str], strings: dict[int, list[str]] | None = None) -> dict[int, Translation]:
+        """Translate these once more with alignment, by a beam, each with ``strings`` that it must contain."""
+        decoding = self.decoding or Decoding()
+        if decoding.sampling or decoding.diversity or decoding.risk:
+            decoding = replace(decoding, sampling=None, diversity=None, risk=None, n_best=None)
+        request = replace(self, decoding=decoding)
+        if strings:
+            own = self.phrases or [()] * (max(texts) + 1)
+            wanted = {place: [*own[place], *strings.get(place, ())] for place in texts}
+            request = replace(request, phrases=[wanted.get(place, []) for place in range(max(texts) + 1)])
+        found = request.translate(list(texts.values()), list(texts), with_alignment=True)
+        return dict(zip(texts, found, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +155,14 @@ def translate_parsed(
         drafts |= {place: _draft(sources[place], translation) for place, translation in zip(places, found, strict=True)}
     for retry in RETRIES:
         _try_again(retry, sources, drafts, request)
-    return [
+    untouched = Translation("", alignment=() if with_alignment else None)
+    finished = [
         _finish(marked, drafts[place])
         if place in drafts
-        else MarkedTranslation(marked.source, Translation(marked.text))
+        else MarkedTranslation(marked.source, replace(untouched, text=marked.text))
         for place, marked in enumerate(sources)
     ]
+    return finished if with_alignment else [_without_alignment(one) for one in finished]
 
 
 def translate_parsed_lines(
@@ -255,6 +270,25 @@ def _try_again(retry: Retry, sources: Sequence[Marked], drafts: dict[int, _Draft
             drafts[place] = draft
 
 
+def _by_phrases(failed: dict[int, Marked], request: _Request) -> dict[int, _Draft]:
+    """A retry in which the search must write every mark as often as the source has it."""
+    strings = {
+        place: [mark.shown for mark in marked.marks if mark.kind == "inline"] for place, marked in failed.items()
+    }
+    strings = {place: own for place, own in strings.items() if _can_be_phrases(own)}
+    found = request.again({place: failed[place].text for place in strings}, strings) if strings else {}
+    return {place: _draft(failed[place], translation) for place, translation in found.items()}
+
+
+def _can_be_phrases(strings: Sequence[str]) -> bool:
+    """Whether a search can be asked for all of these: not too many, not too long, none with a line end."""
+    return (
+        len(strings) <= _MOST_PHRASES
+        and sum(map(len, strings)) <= _LONGEST_PHRASES
+        and not any("\n" in string or "\r" in string for string in strings)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Mask:
     """A text in which others stand in for its marks: where they stand, and what they stand for."""
@@ -275,13 +309,9 @@ def _masked_by(names: Callable[[], Iterator[str]]) -> Retry:
     def retry(failed: dict[int, Marked], request: _Request) -> dict[int, _Draft]:
         masks = {place: _mask(marked, names()) for place, marked in failed.items()}
         some = {place: mask for place, mask in masks.items() if mask is not None}
-        found = request.translate([mask.text for mask in some.values()], list(some), with_alignment=True)
-        drafts: dict[int, _Draft] = {}
-        for (place, mask), translation in zip(some.items(), found, strict=True):
-            draft = _unmasked(failed[place], mask, translation)
-            if draft is not None:
-                drafts[place] = draft
-        return drafts
+        found = request.again({place: mask.text for place, mask in some.items()}) if some else {}
+        drafts = {place: _unmasked(failed[place], some[place], translation) for place, translation in found.items()}
+        return {place: draft for place, draft in drafts.items() if draft is not None}
 
     return retry
 
@@ -342,7 +372,7 @@ def _capitals() -> Iterator[str]:
     return (first + second for first in "XQZKV" for second in "BDFGJKRTWN")
 
 
-RETRIES: tuple[Retry, ...] = (_masked_by(_two_digit_numbers), _masked_by(_capitals))
+RETRIES: tuple[Retry, ...] = (_by_phrases, _masked_by(_two_digit_numbers), _masked_by(_capitals))
 
 
 def _finish(marked: Marked, draft: _Draft) -> MarkedTranslation:
