@@ -30,7 +30,7 @@ BODY = r"""#. for the button
 msgid "Open %s"
 msgstr ""
 
-#| msgid "Clsoe"
+#| msgid "Shut"
 msgctxt "menu"
 msgid "Close"
 msgstr "Schließen"
@@ -129,7 +129,7 @@ def test_only_the_filled_translations_and_their_flags_differ(tmp_path, line_end)
 
 def test_a_previous_msgid_keeps_its_place_behind_the_flags(tmp_path):
     filled = fill(put(tmp_path, PO), [(2, "Zu")]).decode()
-    assert '#, fuzzy\n#| msgid "Clsoe"\nmsgctxt "menu"\nmsgid "Close"\nmsgstr "Zu"\n' in filled
+    assert '#, fuzzy\n#| msgid "Shut"\nmsgctxt "menu"\nmsgid "Close"\nmsgstr "Zu"\n' in filled
 
 
 def test_final_translations_lose_the_flag_and_nothing_else(tmp_path):
