@@ -29,7 +29,7 @@ _SDL_SEGMENT = "http://sdl.com/FileTypes/SdlXliff/1.0 seg"  # a segment's state 
 _EXPORT = "export the file again"
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NATIVE = frozenset({"bpt", "ept", "ph", "it"})  # inline elements whose content is native code, not text
-_LAYOUT = re.compile(r"[ \t]*(?:\r?\n[ \t]+)+")  # line breaks, with the indentation of what follows
+_LAYOUT = re.compile(r"(?<![ \t])[ \t]*+(?:\r?\n[ \t]++)++")  # line breaks, with the indentation of what follows
 _ATTRIBUTE = re.compile(r"""(?P<before>\s+(?P<name>[^\s=/>]+)\s*=\s*)(?:"[^"]*"|'[^']*')""")
 _TOKEN = re.compile(
     r"""<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(?P<cdata>.*?)\]\]>|&(?P<reference>[^;]+);"""
@@ -160,7 +160,8 @@ def read_xliff(path: FilePath, *, languages: tuple[str, str], fields: tuple[str,
 def read_segments(path: FilePath, *, source_language: str, target_language: str) -> Iterator[Segment]:
     """Yield the segments of an XLIFF file; see ``segment.DocumentFormat``.
 
-    A line break followed by an indentation is layout, and one space in ``source``, unless ``xml:space="preserve"``.
+    A line break followed by an indentation is layout, and in ``source`` one space, none at its ends, unless
+    ``xml:space="preserve"``.
     """
     number = 1
     for unit in _Reader(path, (source_language, target_language)).units():
@@ -219,6 +220,30 @@ def text_of(content: str) -> str:
     return _LAYOUT.sub(" ", "".join(parts).replace("\r\n", "\n")).strip()
 
 
+def _without_layout(content: str) -> str:
+    """Raw content without the line breaks that only lay it out; tags, and native codes inside them, as they are."""
+    if "\n" not in content:
+        return content
+    pieces: list[str] = []
+    start = depth = 0
+
+    def add(end: int) -> None:
+        def space(layout: re.Match[str]) -> str:
+            is_edge = start + layout.start() == 0 or start + layout.end() == len(content)
+            return "" if is_edge else " "
+
+        text = content[start:end]
+        pieces.append(text if depth else _LAYOUT.sub(space, text))
+
+    for token in _TOKEN.finditer(content):
+        add(token.start())
+        pieces.append(token[0])
+        start = token.end()
+        depth += _native_step(token, depth) if token["name"] else 0
+    add(len(content))
+    return "".join(pieces)
+
+
 def _native_step(tag: re.Match[str], depth: int) -> int:
     """By how much the depth inside native code changes with a tag."""
     if tag["empty"] or not (depth or tag["name"].rpartition(":")[2] in _NATIVE):
@@ -245,7 +270,7 @@ def _segments(unit: _Unit, number: int) -> list[Segment]:
             Segment(
                 number + len(segments),
                 source_element.line,
-                source if source_element.preserve else _LAYOUT.sub(" ", source),
+                source if source_element.preserve else _without_layout(source),
                 target,
                 is_open=is_copy or not (target or "").strip(),
                 translate=unit.translate and not (mid and mid in unit.locked),

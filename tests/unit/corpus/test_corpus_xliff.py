@@ -262,6 +262,15 @@ def test_prefixes_and_white_space_of_the_source_are_taken_over(tmp_path):
 def test_layout_of_a_source_is_one_space(tmp_path):
     path = put(tmp_path, XLIFF_1.replace("<source>Open", "<source>Open\n   the\r\n\t\tdoor\nnow"))
     assert segments_of(path)[1].source == "Open the door\nnow"
+    path = put(tmp_path, XLIFF_1.replace("Open", "\n    Open<ph id='1'>a\n  b</ph> \n  <x\n  id='2'/>it\n  "))
+    assert segments_of(path)[1].source == "Open<ph id='1'>a\n  b</ph> <x\n  id='2'/>it"
+
+
+def test_a_long_run_of_spaces_is_read_in_linear_time(tmp_path):
+    spaces = " " * 1_000_003  # a search that began at each of them would take hours
+    path = put(tmp_path, XLIFF_1.replace("Open", f"Open{spaces}it\n it"))
+    assert segments_of(path)[1].source == f"Open{spaces}it it"
+    assert pairs_of(path)[1].source == f"Open{spaces}it it"
 
 
 def test_without_a_namespace_xliff_is_read_by_its_version(tmp_path):
