@@ -17,6 +17,8 @@ from headway.data.store import Ids, Store
 from headway.errors import DataError
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
+ROWS_HELD = 4096  # read between two releases of a store's memory; each may bring 64 KiB of every file with it
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
@@ -90,12 +92,17 @@ def batches(
                 f"data/loader: cannot go on from step {first} of epoch {epoch} (both from 0): the epoch has "
                 f"{len(steps)} steps. Continue with the data and settings of the stopped run, or start anew (--fresh)."
             )
+        rows_read = 0
         for number in range(first, len(steps)):
             after = Position(epoch, number + 1) if number + 1 < len(steps) else Position(epoch + 1, 0)
             mine = [
                 collate(store, rows, length_multiple=length_multiple, segmentation=segmentation, epoch=epoch)
                 for rows in steps[number][rank::world_size]
             ]
+            rows_read += sum(len(batch.source_BS) for batch in mine)
+            if rows_read >= ROWS_HELD:
+                store.release()
+                rows_read = 0
             is_short = len(mine) * world_size < len(steps[number])
             yield after, [*mine, empty_batch()] if is_short else mine
         epoch, first = epoch + 1, 0

@@ -7,6 +7,7 @@ A store holds neither BOS nor EOS, and no length counts them: ``data/loader.py``
 """
 
 import json
+import mmap
 import os
 import shutil
 from collections.abc import Sequence
@@ -177,16 +178,29 @@ class Store:
     target_offsets: NDArray[np.int64]
     target_lengths: Lengths
     mixture: Mixture
+    maps: tuple[mmap.mmap, ...] = ()
 
     @staticmethod
     def open(folder: Path) -> "Store":
         """Map the files of a folder. DataError, naming the file, when one is missing, cut or does not fit."""
         description = _read_description(folder)
-        sides = [_open_side(folder, name, description) for name in SIDES]
-        return Store(*sides[0], *sides[1], _mixture(folder, description))
+        maps: list[mmap.mmap] = []
+        sides = [_open_side(folder, name, description, maps) for name in SIDES]
+        store = Store(*sides[0], *sides[1], _mixture(folder, description), tuple(maps))
+        store.release()
+        return store
 
     def __len__(self) -> int:
         return len(self.source_lengths)
+
+    def release(self) -> None:
+        """Give back the memory of the files that have been read so far; what is read again comes from them again.
+
+        The system would do so only when memory is short, and counts it as the process's until then.
+        """
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            for each in self.maps:
+                each.madvise(mmap.MADV_DONTNEED)
 
     def source(self, index: int) -> Ids:
         """The source ids of a pair, counted from 0."""
@@ -213,14 +227,17 @@ def _read_description(folder: Path) -> dict[str, object]:
     return description
 
 
-def _open_side(folder: Path, side: str, description: dict[str, object]) -> tuple[Ids, NDArray[np.int64], Lengths]:
+def _open_side(
+    folder: Path, side: str, description: dict[str, object], maps: list[mmap.mmap]
+) -> tuple[Ids, NDArray[np.int64], Lengths]:
+    """The arrays of a side; the files they lie in are added to ``maps``."""
     entry = description.get(side)
     fields = entry if isinstance(entry, dict) else {}
     num_pairs, num_tokens, type_name = description.get("pairs"), fields.get("tokens"), fields.get("type")
     if not isinstance(num_pairs, int) or not isinstance(num_tokens, int) or type_name not in ID_TYPES:
         raise DataError(f"data/store: {folder / DESCRIPTION} lacks the counts or the type of the {side}. {REMEDY}")
-    offsets = _map(folder / f"{side}.offsets", OFFSET_TYPE, num_pairs + 1)
-    ids = _map(folder / f"{side}.ids", ID_TYPES[type_name], num_tokens)
+    offsets = _map(folder / f"{side}.offsets", OFFSET_TYPE, num_pairs + 1, maps)
+    ids = _map(folder / f"{side}.ids", ID_TYPES[type_name], num_tokens, maps)
     lengths = np.empty(num_pairs, np.int32)  # a sentence of 2^31 tokens would not fit into a batch
     for first in range(0, num_pairs, BUFFERED_TOKENS):
         differences = np.diff(offsets[first : first + BUFFERED_TOKENS + 1])
@@ -253,7 +270,7 @@ def _mixture(folder: Path, description: dict[str, object]) -> Mixture:
     return mixture
 
 
-def _map(path: Path, dtype: np.dtype, count: int) -> NDArray:
+def _map(path: Path, dtype: np.dtype, count: int, maps: list[mmap.mmap]) -> NDArray:
     try:
         size = path.stat().st_size
         if size != count * dtype.itemsize:
@@ -261,6 +278,8 @@ def _map(path: Path, dtype: np.dtype, count: int) -> NDArray:
             raise DataError(f"data/store: {path} has {size:,} bytes; {DESCRIPTION} asks for {wanted:,}. {REMEDY}")
         if not count:  # an empty file cannot be mapped
             return np.empty(0, dtype)
-        return np.asarray(np.memmap(path, dtype, mode="r", shape=(count,)))
+        with path.open("rb") as file:
+            maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return np.frombuffer(maps[-1], dtype, count)
     except OSError as error:
         raise DataError(f"data/store: cannot read {path}: {error.strerror}. {REMEDY}") from error
