@@ -80,9 +80,12 @@ class _Unit:
         source, target = self._nearest(0), self._nearest(1)
         if source is None or source is not target:
             return source, target
-        # One text serves best for both (en, where en-US and en-GB are wanted): the other side takes its next best.
+        # One text is nearest for both (en, where en-US and en-GB are wanted): one side takes its next, which of them is
+        # nearer in all; a text that has no company is the source.
         others = self._nearest(0, source), self._nearest(1, source)
-        if others[1] is None or (others[0] is not None and others[0].near[0] < others[1].near[1]):
+        if others[0] is None or others[1] is None:
+            return source, others[1]
+        if others[0].near[0] + source.near[1] < source.near[0] + others[1].near[1]:
             return others[0], target
         return source, others[1]
 

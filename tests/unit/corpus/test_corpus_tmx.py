@@ -94,8 +94,10 @@ def test_two_regions_of_one_language_are_two_texts(file):
     path = file(document(*(unit(*texts) for texts in ([american, british], [general, british], [american, general]))))
     assert pairs_of(path, "en-US", "en-GB") == [("color", "colour"), ("hue", "colour"), ("color", "hue")]
     assert pairs_of(path, "en-GB", "en-US") == [("colour", "color"), ("colour", "hue"), ("hue", "color")]
-    alone = file(document(unit(general), unit(american, british)))
-    assert ("", "") not in pairs_of(alone, "en-US", "en-GB")
+    # One text is nearest for both sides: the other side takes the next, and without one the text is the source.
+    path = file(document(unit(general), unit(general, american), unit(tuv("en-GB", "colour"), tuv("en-IE", "hue"))))
+    assert pairs_of(path, "en-GB", "en-AU") == [("hue", ""), ("hue", "color"), ("colour", "hue")]
+    assert pairs_of(path, "en-AU", "en-GB") == [("hue", ""), ("hue", "color"), ("hue", "colour")]
 
 
 def test_a_unit_without_one_of_the_languages_is_a_pair_with_an_empty_side(file):

@@ -100,11 +100,14 @@ def escape(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def escape_value(text):
+    for char in '&<"\n\t':  # and > as it is: it may stand in a value
+        text = text.replace(char, f"&#{ord(char)};" if char != "&" else "&amp;")
+    return text
+
+
 def element(name, values, children, empty):
-    quoted = "".join(
-        f' {key}="{escape(value).replace(chr(34), "&quot;").replace(chr(10), "&#10;").replace(chr(9), "&#9;")}"'
-        for key, value in values.items()
-    )
+    quoted = "".join(f' {key}="{escape_value(value)}"' for key, value in values.items())
     return f"<{name}{quoted}/>" if empty else f"<{name}{quoted}>{''.join(children)}</{name}>"
 
 
