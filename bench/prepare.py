@@ -111,9 +111,10 @@ def recipe(
     vocab_size: int,
     sections: dict[str, dict[str, object]] | None = None,
     model: dict[str, int] | None = None,
+    held_out_pairs: int = 1000,
 ) -> RunConfig:
     """What is prepared: both files, cleaned by the default filters, one vocabulary."""
-    data = {"train_source": "train.xx", "train_target": "train.yy"}
+    data = {"train_source": "train.xx", "train_target": "train.yy", "held_out_pairs": held_out_pairs}
     return build({"data": data, "model": {"vocab_size": vocab_size, **(model or {})}, **(sections or {})})
 
 

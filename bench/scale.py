@@ -82,7 +82,8 @@ def main() -> None:
         "validation_sentences": 20,
         "average": "none",
     }
-    config = recipe(vocab_size=arguments.vocab_size, sections={"train": train, "search": {"beam_size": 1}}, model=MODEL)
+    sections: dict[str, dict[str, object]] = {"train": train, "search": {"beam_size": 1, "max_extra_tokens": 1}}
+    config = recipe(vocab_size=arguments.vocab_size, sections=sections, model=MODEL, held_out_pairs=100)
     (text / "scale.toml").write_text(to_toml(config), encoding="utf-8")
     command = [sys.executable, "-m", "headway", "train", str(text / "scale.toml"), "--data", str(text)]
     parts = Parts(run / "training" / "data" / "prepared.json")
