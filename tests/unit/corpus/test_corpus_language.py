@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.corpus.language import best_of, check_language, distance, is_code, matches, normalise
@@ -28,6 +28,7 @@ def test_a_code_has_one_way_of_writing(written, one_way):
 
 
 @given(st.from_regex(r"[a-z]{2,3}(-[a-z]{4})?(-[a-z]{2})?", fullmatch=True), st.data())
+@settings(deadline=None)
 def test_case_and_separator_play_no_part(code, data):
     written = "".join(
         data.draw(st.sampled_from([char.lower(), char.upper()])) if char != "-" else data.draw(st.sampled_from("-_"))
@@ -38,6 +39,7 @@ def test_case_and_separator_play_no_part(code, data):
 
 
 @given(st.text(max_size=12), st.text(max_size=12))
+@settings(deadline=None)
 def test_any_text_is_taken_without_a_crash_and_serves_for_itself(one, other):
     assert distance(one, one) == 0
     assert matches(one, other) == matches(other, one) or is_code(one)

@@ -231,6 +231,13 @@ def test_a_unit_of_any_size_is_refused_before_it_fills_the_memory(file, monkeypa
     assert "line 7: found a unit of more than 1,000,003 bytes" in refused(file(many))
 
 
+def test_what_stands_between_and_behind_units_may_be_of_any_size(file, monkeypatch):
+    monkeypatch.setattr(xml_stream, "MAX_UNIT", 200_003)
+    path = file(document(unit(tuv("en", "a"), tuv("de", "b")), "<!-- a remark -->\n" * 50_021))
+    assert pairs_of(path) == [("a", "b")]
+    assert [segment.source for segment in read_segments(path, **BOTH)] == ["a"]
+
+
 def test_a_million_languages_are_not_remembered(file):
     units = "".join(unit(tuv(f"x-{number}", "a")) for number in range(3001))
     message = refused(file(document(units)))
@@ -291,6 +298,7 @@ def squeezed(text):
 
 
 @given(documents, st.sampled_from([1, 3, 64, 1 << 17]))
+@settings(deadline=None)
 def test_pairs_are_those_of_a_tree(tmp_path_factory, content, chunk):
     path = tmp_path_factory.getbasetemp() / "tree.tmx"
     path.write_text(content, encoding="utf-8", newline="")
@@ -387,7 +395,7 @@ def test_a_target_takes_its_place_and_all_else_stays(file, tmp_path, case, codec
 
 
 @given(documents, st.data())
-@settings(max_examples=47)
+@settings(max_examples=47, deadline=None)
 def test_targets_come_back_and_a_copy_without_any_is_the_file(tmp_path_factory, content, data):
     folder = tmp_path_factory.getbasetemp()
     path, out = folder / "in.tmx", folder / "out.tmx"
@@ -405,7 +413,7 @@ def test_targets_come_back_and_a_copy_without_any_is_the_file(tmp_path_factory, 
 
 
 @given(st.lists(st.lists(whole_variants, max_size=4), max_size=5), st.data())
-@settings(max_examples=47)
+@settings(max_examples=47, deadline=None)
 def test_the_old_targets_put_back_give_the_old_file_to_the_byte(tmp_path_factory, listed, data):
     content = document(*["<tu>\n  " + "\n  ".join(texts) + "\n</tu>\n" for texts in listed], unit(tuv("en", "z")))
     folder = tmp_path_factory.getbasetemp()

@@ -132,7 +132,7 @@ ENCODINGS = {
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@settings(max_examples=31)
+@settings(max_examples=31, deadline=None)
 @given(data=st.data())
 def test_events_are_those_of_a_tree_and_places_exact_in_every_encoding_and_chunk(encoding, tmp_path_factory, data):
     codec, declared, mark = ENCODINGS[encoding]
