@@ -49,6 +49,42 @@ def test_every_pair_is_in_exactly_one_microbatch(
 
 
 @settings(deadline=None)
+@given(LENGTHS, st.integers(32, 307), st.one_of(st.none(), st.integers(32, 307)), st.data())
+def test_pairs_that_come_several_times_or_not_at_all_come_so(
+    lengths: list[tuple[int, int]], batch: int, microbatch: int | None, data: st.DataObject
+) -> None:
+    source, target = _sides(lengths)
+    chosen = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=307))
+    pairs = np.asarray(chosen, dtype=np.int64)
+    steps = plan(source, target, batch_tokens=batch, microbatch_tokens=microbatch, seed=3, epoch=1, pairs=pairs)
+    rows = [row for step in steps for microbatch_rows in step for row in microbatch_rows.tolist()]
+    assert sorted(rows) == sorted(chosen)
+    places = [place for number in range(len(steps)) for part in steps.places(number) for place in part.tolist()]
+    assert sorted(places) == list(range(len(chosen)))
+    assert [chosen[place] for place in places] == rows
+    assert all(_cost(rows, source, target) <= min(batch, microbatch or batch) for step in steps for rows in step)
+
+
+def test_steps_are_the_same_one_by_one_and_all_at_once() -> None:
+    source, target = _like_multi30k(1009)
+    steps = plan(source, target, batch_tokens=307, microbatch_tokens=101, seed=1, epoch=0)
+    whole = list(steps)
+    assert len(whole) == len(steps)
+    for found in (steps[:], [steps[number] for number in range(-len(steps), 0)]):
+        assert [[rows.tolist() for rows in step] for step in found] == [
+            [rows.tolist() for rows in step] for step in whole
+        ]
+    with pytest.raises(IndexError):
+        steps[len(steps)]
+
+
+def test_no_pair_in_an_epoch_is_an_error() -> None:
+    source, target = _sides([(3, 4)])
+    with pytest.raises(DataError, match="no sentence pair to batch"):
+        plan(source, target, batch_tokens=23, seed=1, epoch=0, pairs=np.empty(0, np.int64))
+
+
+@settings(deadline=None)
 @given(LENGTHS, st.integers(32, 307), st.integers(32, 307), st.sampled_from([1, 4]))
 def test_no_step_and_no_microbatch_is_over_its_budget(
     lengths: list[tuple[int, int]], batch: int, microbatch: int, multiple: int

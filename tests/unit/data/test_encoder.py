@@ -51,7 +51,7 @@ def _lists(texts: Ragged) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(parts=st.lists(TEXTS, max_size=5), most_words=st.sampled_from([0, 3, 1000]))
 def test_texts_are_encoded_as_the_tokenizer_does_it(
     tokenizers: dict[tuple[str, bool], Tokenizer], kind: tuple[str, bool], parts: list[list[str]], most_words: int

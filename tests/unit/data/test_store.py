@@ -1,6 +1,8 @@
+import json
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.data.encoder import Ragged
+from headway.data.mixture import Mixture, Share
 from headway.data.store import Store, StoreWriter
 from headway.errors import DataError
 
@@ -144,5 +148,68 @@ def test_offsets_that_do_not_cut_the_ids_are_refused(tmp_path: Path, offsets: li
 def test_a_description_that_is_no_store_is_refused(tmp_path: Path, found: str, message: str) -> None:
     _write(tmp_path / "train", [([5], [13])])
     (tmp_path / "train" / "store.json").write_text(found)
+    with pytest.raises(DataError, match=message):
+        Store.open(tmp_path / "train")
+
+
+@settings(max_examples=37, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.tuples(SENTENCE, SENTENCE), max_size=5)), max_size=5))
+def test_many_pairs_at_once_and_one_by_one_come_out_in_order(
+    parts: list[tuple[bool, list[tuple[list[int], list[int]]]]],
+) -> None:
+    def ragged(sentences: list[list[int]]) -> Ragged:
+        joined = [token_id for ids in sentences for token_id in ids]
+        return Ragged(np.asarray(joined, np.uint32), np.asarray(list(map(len, sentences)), np.int64))
+
+    with tempfile.TemporaryDirectory() as name:
+        with StoreWriter(Path(name) / "train", source_vocab_size=65_537, target_vocab_size=65_537) as writer:
+            for at_once, pairs in parts:
+                if at_once:
+                    writer.extend(ragged([source for source, _ in pairs]), ragged([target for _, target in pairs]))
+                else:
+                    for source, target in pairs:
+                        writer.append(source, target)
+        store = Store.open(Path(name) / "train")
+        found = [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))]
+        assert found == [pair for _, pairs in parts for pair in pairs]
+        assert store.mixture == Mixture((Share(len(found), Fraction(1)),))
+
+
+def test_memory_that_is_given_back_is_read_again(tmp_path: Path) -> None:
+    pairs = [([5 + number] * 97, [7] * (number % 13)) for number in range(499)]
+    store = _write(tmp_path / "train", pairs)
+    for _ in range(2):
+        assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))] == pairs
+        store.release()
+    assert not store.source_ids.flags.writeable
+
+
+def test_the_mixture_of_a_store_comes_out(tmp_path: Path) -> None:
+    mixture = Mixture((Share(1, Fraction(5, 2)), Share(2, Fraction(1, 1_000_000))))
+    with StoreWriter(tmp_path / "train", source_vocab_size=97, target_vocab_size=89) as writer:
+        for _ in range(3):
+            writer.append([5], [7])
+        writer.mix(mixture)
+    assert Store.open(tmp_path / "train").mixture == mixture
+
+
+@pytest.mark.parametrize(
+    ("mixture", "message"),
+    [
+        (None, "has no list of corpora"),
+        ("x", "has no list of corpora"),
+        ([[1, "1/0"]], "has no list of corpora"),
+        ([[1, "nan"]], "has no list of corpora"),
+        ([[1, "1", 3]], "has no list of corpora"),
+        ([], r"has 1 pairs and corpora of \[\]"),
+        ([[2, "1"]], r"has 1 pairs and corpora of \[2\]"),
+        ([[2, "1"], [-1, "1"]], r"has 1 pairs and corpora of \[2, -1\]"),
+        ([[1, "0"]], r"has 1 pairs and corpora of \[1\]"),
+    ],
+)
+def test_a_mixture_that_is_none_is_refused(tmp_path: Path, mixture: object, message: str) -> None:
+    _write(tmp_path / "train", [([5], [13])])
+    path = tmp_path / "train" / "store.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mixture": mixture}))
     with pytest.raises(DataError, match=message):
         Store.open(tmp_path / "train")
