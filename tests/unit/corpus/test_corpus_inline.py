@@ -41,6 +41,8 @@ def test_what_has_no_partner_gets_numbers_of_its_own():
         '<x id="1"/>',
         '<x id="2"/><x id="1"/><x id="3"/>',
     )
+    source, target = [alone(partner="p", code="a")], [alone(partner="p", code="b"), alone(code="a")]
+    assert render_pair(source, target) == ('<x id="1"/>', '<x id="1"/><x id="2"/>')
 
 
 @pytest.mark.parametrize(
