@@ -213,7 +213,7 @@ def text_of(content: str) -> str:
             parts.append(content[start : token.start()])
         start = token.end()
         if token["name"]:
-            depth += _native_step(token, depth)
+            depth += _native_step(token)
         elif not depth:
             parts.append(token["cdata"] or _character(token["reference"] or ""))
     parts.append("" if depth else content[start:])
@@ -239,14 +239,14 @@ def _without_layout(content: str) -> str:
         add(token.start())
         pieces.append(token[0])
         start = token.end()
-        depth += _native_step(token, depth) if token["name"] else 0
+        depth += _native_step(token) if token["name"] else 0
     add(len(content))
     return "".join(pieces)
 
 
-def _native_step(tag: re.Match[str], depth: int) -> int:
-    """By how much the depth inside native code changes with a tag."""
-    if tag["empty"] or not (depth or tag["name"].rpartition(":")[2] in _NATIVE):
+def _native_step(tag: re.Match[str]) -> int:
+    """By how much a tag changes the depth inside native code."""
+    if tag["empty"] or tag["name"].rpartition(":")[2] not in _NATIVE:
         return 0
     return -1 if tag["close"] else 1
 

@@ -147,6 +147,14 @@ def test_a_msgstr_over_several_lines_is_replaced_as_a_whole(tmp_path):
     )
 
 
+def test_a_file_without_a_last_line_end_keeps_none(tmp_path):
+    text = 'msgid "a"\nmsgstr ""\n"b\\n"\n"c"'
+    assert (
+        fill(put(tmp_path, text), [(1, "B\nC")])
+        == text.replace("b", "B").replace('"c', '"C').replace("msgid", "#, fuzzy\nmsgid").encode()
+    )
+
+
 def test_one_plural_form_has_the_plural_as_its_source(tmp_path):
     text = 'msgid "a file"\nmsgid_plural "%d files"\nmsgstr[0] ""\n'
     assert [segment.source for segment in segments_of(put(tmp_path, text))] == ["%d files"]

@@ -227,6 +227,12 @@ def test_marks_are_filled_inside_a_copy_of_the_segmented_source(tmp_path):
     assert fill(path, [(1, "Eins."), (3, "Drei.")]).decode() == SEGMENTED % target
 
 
+def test_a_blank_mark_of_the_source_is_copied_into_a_target_that_is_built(tmp_path):
+    text = SEGMENTED.replace(">Two.<", ">  <")
+    fill(put(tmp_path, text % ""), [(1, "Eins.")])
+    assert [s.target for s in segments_of(tmp_path / "out.xlf")] == ["Eins.", "  ", ""]
+
+
 def test_empty_marks_of_a_target_are_filled_and_the_others_stay(tmp_path):
     target = (
         '<target><mrk mtype="seg" mid="1" /><mrk mtype="seg" mid="2">Zwei.</mrk> - '
@@ -279,6 +285,11 @@ def test_without_a_namespace_xliff_is_read_by_its_version(tmp_path):
         "</body></file></xliff>"
     )
     assert [s.source for s in segments_of(put(tmp_path, text))] == ["a"]
+
+
+def test_units_outside_of_the_body_are_not_looked_at(tmp_path):
+    text = XLIFF_1.replace("<note>source</note>", "<skl><trans-unit id='0'><source>q</source></trans-unit></skl>")
+    assert segments_of(put(tmp_path, text))[0].source.startswith("Save")
 
 
 def test_elements_of_other_namespaces_are_not_looked_at(tmp_path):
