@@ -4,28 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headway.errors import TextError
-from headway.text.tokenizer import CONTROL_TOKENS, Tokenizer, byte_characters, check_encodable, tag_tokens
+from headway.text.reserved import CONTROL_TOKENS, tag_tokens
+from headway.text.runs import RUNS, outside
+from headway.text.tokenizer import Tokenizer, byte_characters, check_encodable
 
 if TYPE_CHECKING:
     from tokenizers.models import Model
     from tokenizers.pre_tokenizers import PreTokenizer
-
-LONGEST_RUN = 64  # characters; learning takes time quadratic in a run's length
-
-# What a token never crosses, in this order: a run of Han and Kana (with the long vowel mark, which belongs to no
-# script), a run of other letters with their marks, one digit, a run of anything else, white space. A space before a
-# run belongs to it.
-_IDEOGRAPH = r"[\p{Han}\p{Hiragana}\p{Katakana}\u30FC\uFF70]"
-RUNS = "|".join(
-    [
-        rf" ?{_IDEOGRAPH}{{1,{LONGEST_RUN}}}",
-        rf" ?(?!{_IDEOGRAPH})\p{{L}}(?:(?!{_IDEOGRAPH})[\p{{L}}\p{{M}}]){{0,{LONGEST_RUN - 1}}}",
-        r" ?\p{N}",
-        rf" ?(?:(?!{_IDEOGRAPH})[^\s\p{{L}}\p{{N}}]){{1,{LONGEST_RUN}}}",
-        rf"\s{{1,{LONGEST_RUN}}}(?!\S)",
-        r"\s",
-    ]
-)
 
 
 def run_splitter() -> "PreTokenizer":
@@ -101,8 +86,7 @@ class Alphabet:
         if self.byte_fallback:
             steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
         elif isolate_unknown:
-            known = "".join(f"\\x{{{ord(character):X}}}" for character in sorted(self._characters))
-            steps.append(pre_tokenizers.Split(Regex(f"[^{known}]" if known else r"[\s\S]"), "isolated"))
+            steps.append(pre_tokenizers.Split(Regex(outside(self._characters)), "isolated"))
         return steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
 
     def assemble(self, model: "Model", *, isolate_unknown: bool = False) -> Tokenizer:

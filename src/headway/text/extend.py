@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from headway.errors import TextError
 from headway.text.bpe import SMALLEST_COUNT, Merges
-from headway.text.tokenizer import Tokenizer, check_encodable, tag_tokens
+from headway.text.reserved import tag_tokens
+from headway.text.tokenizer import Tokenizer, check_encodable
 
 FIRST_STAND_IN = 0x10000  # characters from here on stand for tokens while merges are learnt
 END_OF_RUN = "\n"

@@ -1,9 +1,4 @@
-"""Text becomes token ids here, and ids become text again; nowhere else.
-
-A vocabulary starts with four control tokens; tags, which a program puts before a sentence to tell the model something
-about it, are reserved in the same way. Their names mix letters with punctuation, which no learnt token does, and they
-are not registered with the library as tokens to look for in text; so no text can name them.
-"""
+"""Text becomes token ids here, and ids become text again; nowhere else."""
 
 import json
 import re
@@ -11,48 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from headway.errors import TextError
+from headway.text.description import WORD_MARK, Description, describe, foreign
+from headway.text.reserved import BOS_ID, CONTROL_TOKENS, EOS_ID, PAD_ID, UNK_ID, tag_name
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as LibraryTokenizer
 
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-CONTROL_TOKENS = ("⟨pad⟩", "⟨unk⟩", "⟨bos⟩", "⟨eos⟩")
+__all__ = ["BOS_ID", "CONTROL_TOKENS", "EOS_ID", "PAD_ID", "UNK_ID", "Tokenizer", "byte_characters", "check_encodable"]
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-LONGEST_WORD = 1 << 20  # symbols; WordPiece makes a longer word one UNK, and no run of text comes near it
-WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's sign for a space
 
-# In a vocabulary of another toolkit any run of characters may be found in text, but never one with a space: its
-# spaces have become word marks by then.
-IMPORTED_CONTROL_TOKENS = ("⟨ pad ⟩", "⟨ unk ⟩", "⟨ bos ⟩", "⟨ eos ⟩")
-
-# What a tokenizer of the library must hold for text to survive: nothing looked for in text, cut, padded or changed.
-LAYOUT: dict[str, tuple[object, ...]] = {
-    "added_tokens": ([],),
-    "truncation": (None,),
-    "padding": (None,),
-    "post_processor": (None,),
-}
-NORMALIZERS: tuple[object, ...] = (None, {"type": "Prepend", "prepend": " "})
-BYTES_OF_TEXT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-
-# What a model of the library must hold for its ids to be those of its own tokens: nothing left to chance, and no token
-# found in text but by its own parts.
-MODELS: dict[str, dict[str, object]] = {
-    "BPE": {
-        "dropout": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": False,
-    },
-    "WordPiece": {"continuing_subword_prefix": "", "max_input_chars_per_word": LONGEST_WORD},
-    "Unigram": {},
-}
-
-IMPORTED_MAY_DIFFER = frozenset(["fuse_unk", "byte_fallback"])
-
-_TAG = re.compile(r"⟨( ?)tag:([A-Za-z0-9][A-Za-z0-9._-]*)\1⟩")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -67,43 +30,42 @@ class Tokenizer:
     ``tags`` has the id of each reserved tag by its name: text never yields one, and in decoding they vanish.
     """
 
-    def __init__(self, inner: "LibraryTokenizer") -> None:
+    def __init__(self, inner: "LibraryTokenizer", description: Description | None = None) -> None:
         self._inner = inner
-        description = json.loads(inner.to_str())
-        steps = _pre_tokenizers(description["pre_tokenizer"])
-        metaspace = next((step for step in steps if step.get("replacement") == WORD_MARK), None)
-        self.imported: bool = metaspace is not None
-        self.model: str = description["model"]["type"].lower()
-        self._names = _names(description["model"])
-        self.byte_fallback: bool = BYTES_OF_TEXT in steps
-        _check_description(description, byte_level=self.byte_fallback, imported=self.imported)
-        _check_names(self._names, imported=self.imported)
-        self.tags: Mapping[str, int] = {
-            match[2]: token_id for token_id, name in enumerate(self._names) if (match := _TAG.fullmatch(name))
-        }
-        if metaspace is not None:
-            self._leading_space = metaspace.get("prepend_scheme", "always") != "never"
+        if description is None:
+            description = describe(inner.to_str())
+        self.model: str = description.model
+        self.byte_fallback: bool = description.byte_level
+        self.imported: bool = description.imported
+        self._leading_space = description.leading_space
+        self._names = description.names
+        tags = {tag_name(name, imported=self.imported): token_id for token_id, name in enumerate(self._names)}
+        self.tags: Mapping[str, int] = {name: token_id for name, token_id in tags.items() if name is not None}
+        if self.imported:
             self._pieces = _imported_pieces(self._names)
         else:
-            self._leading_space = description["normalizer"] is not None
             self._pieces = _pieces_of(self._names, byte_level=self.byte_fallback)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Load what ``to_json`` gave; raises TextError when the JSON is damaged or describes something else.
 
-        Read as well: a SentencePiece model as the library describes it (a Metaspace step, any normaliser), without
-        added tokens and post-processor, whose first four tokens are ``IMPORTED_CONTROL_TOKENS``.
+        Read as well: a SentencePiece model as the library describes it (a Metaspace step, SentencePiece's normalizers),
+        without added tokens and post-processor, whose first four tokens are ``IMPORTED_CONTROL_TOKENS`` and whose tags
+        are those of ``tag_tokens(names, imported=True)`` (text/reserved.py).
         """
         import tokenizers  # noqa: PLC0415 - importing this room must be instant
 
+        description = describe(text)
         try:
-            inner = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises bare Exception, with its reason as the message
+            inner = tokenizers.Tokenizer.from_str(json.dumps(description.values))  # what was checked, nothing else
+        except BaseException as error:  # a bare Exception with the reason, or a panic, which is no Exception
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             raise TextError(
                 f"text/tokenizer: tokenizer JSON cannot be read: {error}. Remedy: copy the model folder again."
             ) from error
-        return cls(inner)
+        return cls(inner, description)
 
     def to_json(self) -> str:
         """Give the whole tokenizer as one JSON text, which the `tokenizers` library also reads."""
@@ -220,41 +182,24 @@ def byte_characters() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(0x100 + rank): byte for rank, byte in enumerate(hidden)}
 
 
-def tag_tokens(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the reserved tokens of tags; raises TextError for a name that is no tag or comes twice.
-
-    A name has ASCII letters, digits, ``.``, ``_`` and ``-``, and starts with a letter or a digit.
-    """
-    tokens = tuple(f"⟨tag:{name}⟩" for name in names)
-    for name, token in zip(names, tokens, strict=True):
-        if not _TAG.fullmatch(token):
-            raise TextError(
-                f"text/tokenizer: {name!r} cannot be a tag; a tag has letters a to z, digits, '.', '_' and '-', and "
-                "starts with a letter or a digit. Remedy: choose another name."
-            )
-        if tokens.count(token) > 1:
-            raise TextError(f"text/tokenizer: tag {name!r} is named twice. Remedy: name each tag once.")
-    return tokens
-
-
 def _pieces_of(names: list[str], *, byte_level: bool) -> list[bytes]:
     """Return the bytes that each token adds to a decoded text: none for control tokens and tags."""
     byte_of = byte_characters()
     pieces: list[bytes] = []
     try:
         for name in names:
-            if _TAG.fullmatch(name):
+            if tag_name(name):
                 pieces.append(b"")
             elif byte_level and len(pieces) >= len(CONTROL_TOKENS):
                 pieces.append(bytes(byte_of[character] for character in name))
             else:
                 pieces.append(name.encode("utf-8"))
     except KeyError as error:
-        raise _foreign(f"character {error.args[0]!r} in a byte-level vocabulary", "none") from error
+        raise foreign(f"character {error.args[0]!r} in a byte-level vocabulary", "none") from error
     pieces[: len(CONTROL_TOKENS)] = _control_pieces()
     missing = set(range(256)) - {piece[0] for piece in pieces if len(piece) == 1}
     if byte_level and missing:
-        raise _foreign(f"a byte-level vocabulary without byte {min(missing)}", "all 256")
+        raise foreign(f"a byte-level vocabulary without byte {min(missing)}", "all 256")
     return pieces
 
 
@@ -266,7 +211,7 @@ def _imported_pieces(names: list[str]) -> list[bytes]:
         if byte is not None:
             pieces.append(bytes([int(byte[1], 16)]))
         else:
-            pieces.append(b"" if _TAG.fullmatch(name) else name.replace(WORD_MARK, " ").encode("utf-8"))
+            pieces.append(b"" if tag_name(name, imported=True) else name.replace(WORD_MARK, " ").encode("utf-8"))
     pieces[: len(CONTROL_TOKENS)] = _control_pieces()
     return pieces
 
@@ -275,62 +220,3 @@ def _control_pieces() -> list[bytes]:
     pieces = [b"" for _ in CONTROL_TOKENS]
     pieces[UNK_ID] = REPLACEMENT.encode("utf-8")
     return pieces
-
-
-def _names(model: "Mapping[str, object]") -> list[str]:
-    """Return the tokens of a model of the library by id."""
-    vocabulary = model["vocab"]
-    if isinstance(vocabulary, list):  # Unigram: pairs of token and score
-        return [name for name, _ in vocabulary]
-    assert isinstance(vocabulary, dict), "a vocabulary is a dict or a list of pairs"
-    by_id = {token_id: name for name, token_id in vocabulary.items()}
-    if sorted(by_id) != list(range(len(vocabulary))):
-        raise _foreign("ids with gaps or repeats", f"0 to {len(vocabulary) - 1}")
-    return [by_id[token_id] for token_id in range(len(vocabulary))]
-
-
-def _check_names(names: list[str], *, imported: bool) -> None:
-    wanted = IMPORTED_CONTROL_TOKENS if imported else CONTROL_TOKENS
-    found = tuple(names[: len(wanted)])
-    if found != wanted:
-        raise _foreign(f"ids 0 to 3 as {found}", f"{wanted}")
-    if len(set(names)) != len(names):
-        raise _foreign(f"{len(names) - len(set(names))} tokens twice", "each once")
-    if imported and any(match and not match[1] for match in map(_TAG.fullmatch, names)):
-        raise _foreign("a tag that text can name", "⟨ tag:NAME ⟩ with spaces")
-
-
-def _check_description(description: dict[str, object], *, byte_level: bool, imported: bool) -> None:
-    """Refuse a tokenizer of the library that is not laid out as Headway's are."""
-    for part, wanted in LAYOUT.items() if imported else [*LAYOUT.items(), ("normalizer", NORMALIZERS)]:
-        if description[part] not in wanted:
-            raise _foreign(f"{part} {description[part]}", " or ".join(map(str, wanted)))
-    model = description["model"]
-    kind = model.get("type") if isinstance(model, dict) else None
-    if not isinstance(model, dict) or kind not in MODELS:
-        raise _foreign(f"a {kind} model", " or ".join(MODELS))
-    unknown = (IMPORTED_CONTROL_TOKENS if imported else CONTROL_TOKENS)[UNK_ID]
-    found = model["unk_id"] if kind == "Unigram" else model["unk_token"]
-    if found is None and not byte_level:
-        raise _foreign("no unknown token and no step from text to bytes", f"{BYTES_OF_TEXT}")
-    if found not in (None, unknown, UNK_ID):
-        raise _foreign(f"unknown token {found}", unknown)
-    for key, value in MODELS[str(kind)].items():
-        if model[key] != value and not (imported and key in IMPORTED_MAY_DIFFER):
-            raise _foreign(f"{kind} with {key} {model[key]}", f"{value}")
-
-
-def _pre_tokenizers(description: object) -> list[dict[str, object]]:
-    """Return the steps of a pre-tokenizer, of which a sequence has several."""
-    if not isinstance(description, dict):
-        return []
-    if description.get("type") == "Sequence":
-        return [step for inner in description["pretokenizers"] for step in _pre_tokenizers(inner)]
-    return [description]
-
-
-def _foreign(found: str, wanted: str) -> TextError:
-    return TextError(
-        f"text/tokenizer: tokenizer JSON was not written by Headway: found {found}, wanted {wanted}. "
-        "Remedy: use the tokenizer of a Headway model folder."
-    )

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from headway.text.alphabet import Alphabet
 from headway.text.bpe import learn_merges
-from headway.text.tokenizer import CONTROL_TOKENS, LONGEST_WORD, UNK_ID, Tokenizer
+from headway.text.description import LONGEST_WORD
+from headway.text.tokenizer import CONTROL_TOKENS, UNK_ID, Tokenizer
 
 
 def learn_wordpiece(

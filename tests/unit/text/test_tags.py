@@ -154,7 +154,7 @@ def test_an_imported_vocabulary_whose_control_tokens_text_could_name_is_refused(
         ({"model": IMPORTED["model"] | {"unk_id": None}}, "no unknown token"),
         ({"model": IMPORTED["model"] | {"unk_id": 5}}, "unknown token 5"),
         ({"model": IMPORTED["model"] | {"vocab": [*PIECES, ("s", -1.0)]}}, "tokens twice"),
-        ({"pre_tokenizer": None}, "normalizer"),
+        ({"pre_tokenizer": None}, "ids 0 to 3 as"),
         ({"post_processor": {"type": "BertProcessing", "sep": ["s", 7], "cls": ["▁", 6]}}, "post_processor"),
     ],
 )
