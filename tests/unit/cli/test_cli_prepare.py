@@ -54,6 +54,53 @@ def test_everything_that_was_left_out_is_told_with_its_line(corpus, capsys):
     assert next(row.split() for row in shown.split("\n") if row.startswith("training "))[1] == "101"
 
 
+CORPORA = """
+[data]
+source_language = "en"
+target_language = "de"
+validation_source = "t.en"
+validation_target = "t.de"
+validation_tag = "notes"
+max_tokens = 31
+[[data.corpora]]
+source = "a.en"
+target = "a.de"
+tag = "notes"
+[[data.corpora]]
+source = "b.tsv"
+weight = 2.5
+[model]
+vocab_size = 280
+[text]
+sample_pairs = 97
+"""
+
+
+def test_several_corpora_are_told_one_by_one(corpus, capsys):
+    rows = [("", "leer"), *((f"word {number}", f"Wort {number}") for number in range(40)), ("line 13", "Zeile 13")]
+    (corpus / "b.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8", newline="")
+    (corpus / "t.en").write_text("word 3\nline 7\n", encoding="utf-8", newline="")
+    (corpus / "t.de").write_text("Wort 3\nanders\n", encoding="utf-8", newline="")
+    (corpus / "r.toml").write_text(CORPORA, encoding="utf-8", newline="")
+    assert prepare(corpus, "--data", str(corpus)) == 0
+    shown = capsys.readouterr().out
+    # Of an epoch: 101 pairs once and 41 pairs 2.5 times, 203.5 in all.
+    rows = {line.split()[0]: line.split() for line in shown.split("\n") if line.startswith(("a.en  ", "b.tsv  "))}
+    assert rows["a.en"] == ["a.en", "notes", "106", "102", "0", "1", "101", "1", "49.6%"]
+    assert rows["b.tsv"] == ["b.tsv", "-", "42", "41", "0", "0", "41", "2.5", "50.4%"]
+    for line in (
+        "143 of 148",
+        "  a.en, duplicate: 1 dropped, first at line 104",
+        "  a.en, too many tokens: 1 left out, first at line 106",
+        "  b.tsv, empty side: 1 dropped, first at line 1",
+        "same pair, line 1, in b.tsv at line 5: word 3 | Wort 3",
+        "same source, line 2, in a.en at line 7: line 7 | anders",
+        "vocabulary: 280 tokens, learnt from 97 of 143 pairs",
+    ):
+        assert line in shown
+    assert "training, too many tokens" not in shown
+
+
 def test_the_folder_of_the_data_may_come_from_the_environment(corpus, capsys, monkeypatch):
     monkeypatch.setenv("HEADWAY_DATA", str(corpus))
     assert prepare(corpus) == 0
