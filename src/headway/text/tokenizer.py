@@ -59,8 +59,8 @@ class Tokenizer:
         description = describe(text)
         try:
             inner = tokenizers.Tokenizer.from_str(json.dumps(description.values))  # what was checked, nothing else
-        except BaseException as error:  # a bare Exception with the reason, or a panic, which is no Exception
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        except BaseException as error:  # the library raises bare Exception, with its reason as the message
+            if not isinstance(error, Exception) and not _is_panic(error):
                 raise
             raise TextError(
                 f"text/tokenizer: tokenizer JSON cannot be read: {error}. Remedy: copy the model folder again."
@@ -125,7 +125,15 @@ class Tokenizer:
         """Token ids of each text, as ``encode`` gives them, computed on all cores."""
         for text in texts:
             check_encodable(text)
-        return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+        try:
+            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        except BaseException as error:
+            if not _is_panic(error):
+                raise
+            raise TextError(
+                f"text/tokenizer: the tokenizer's normaliser is damaged: {error}. Remedy: copy the model folder again."
+            ) from error
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; PAD, BOS, EOS and tags vanish, UNK and broken UTF-8 become U+FFFD.
@@ -158,6 +166,11 @@ class Tokenizer:
             return piece.decode("utf-8")
         except UnicodeDecodeError:
             return f"⟨{piece.hex(' ').upper()}⟩"
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Tell whether compiled code failed: what it raises is no Exception, and its class cannot be imported."""
+    return type(error).__name__ == "PanicException"
 
 
 def check_encodable(text: str) -> None:

@@ -138,6 +138,20 @@ def test_an_imported_vocabulary_may_have_bytes_and_tags():
     assert tokenizer.decode([12, *ids]) == "the ☃ ⟨ tag:fr ⟩"
 
 
+def test_a_panic_of_the_library_is_a_text_error():
+    class PanicException(BaseException):
+        pass
+
+    class Panics:
+        def encode_batch_fast(self, texts, **_):
+            raise PanicException("start byte index 2133 is out of bounds")
+
+    tokenizer = imported()
+    tokenizer._inner = Panics()
+    with pytest.raises(TextError, match=r"normaliser is damaged: start byte index 2133.*Remedy"):
+        tokenizer.encode("the house")
+
+
 @pytest.mark.parametrize("name", ["⟨pad⟩", "<pad>", "</s>"])
 def test_an_imported_vocabulary_whose_control_tokens_text_could_name_is_refused(name):
     model = {"type": "Unigram", "unk_id": 1, "vocab": [(name, 0.0), *PIECES[1:]], "byte_fallback": False}
