@@ -5,10 +5,15 @@ microbatches r, r + W, r + 2W ... of a step, W being the number of ranks, each w
 would have drawn for it.
 """
 
+from collections.abc import Sequence
+
 from headway.checkpoint.state import Progress
 from headway.config.schema import TrainConfig
+from headway.data.batching import Step
 from headway.data.store import Store
 from headway.train.distributed import Group
+
+IDLE_SHARE = 0.2  # of the ranks' turns; more is told
 
 
 def divide(progress: Progress, train: TrainConfig, *, longest: int, group: Group) -> tuple[Progress, list[str]]:
@@ -22,6 +27,8 @@ def divide(progress: Progress, train: TrainConfig, *, longest: int, group: Group
         wanted = -(-train.batch_tokens // group.world_size) + longest  # then no step has more microbatches than ranks
         cut = wanted if cut is None else min(cut, wanted)
     notices: list[str] = []
+    if train.sharding != "none" and group.world_size == 1:
+        notices.append(f"train.sharding is {train.sharding}, but there is one process: nothing is spread")
     if progress.step > 0 and progress.world_size != group.world_size:
         notices.append(_changed(progress, group, is_cut_anew=cut != progress.microbatch_tokens))
     elif progress.step == 0 and cut is not None and cut != progress.microbatch_tokens:
@@ -30,6 +37,18 @@ def divide(progress: Progress, train: TrainConfig, *, longest: int, group: Group
             f"process with --set train.microbatch_tokens={cut} is the equal run (dropout masks follow microbatches)"
         )
     return progress.model_copy(update={"microbatch_tokens": cut, "world_size": group.world_size}), notices
+
+
+def idle_notice(steps: Sequence[Step], world_size: int) -> list[str]:
+    """What to say where the recipe's microbatches leave ranks without work for more than a fifth of their turns."""
+    work = sum(len(step) for step in steps)
+    turns = sum(-(-len(step) // world_size) * world_size for step in steps)
+    if work > (1 - IDLE_SHARE) * turns:
+        return []
+    return [
+        f"{1 - work / turns:.0%} of the {world_size} processes' turns have no microbatch, for steps have "
+        f"{work / len(steps):.1f} on average. A smaller train.microbatch_tokens, or none, gives all of them work"
+    ]
 
 
 def longest_pair(store: Store) -> int:

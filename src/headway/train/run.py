@@ -1,7 +1,7 @@
 """The whole of a run: prepare, train or go on, average, evaluate, write the model folder."""
 
 import shutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from headway.checkpoint.state import Progress, TrainingState, load_state, state_
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
-from headway.data.batching import plan_epoch
+from headway.data.batching import Step, plan_epoch
 from headway.data.loader import collate
 from headway.data.prepare import prepare
 from headway.data.prepared import Prepared, read_prepared
@@ -21,7 +21,7 @@ from headway.errors import CheckpointError, ConfigError, DataError
 from headway.folder.atomic import replace_file
 from headway.folder.contents import TRAINING_FOLDER, check_place
 from headway.train.distributed import ALONE, Group
-from headway.train.division import divide, longest_pair
+from headway.train.division import divide, idle_notice, longest_pair
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
 from headway.train.finish import finish
 from headway.train.loop import run_steps
@@ -218,6 +218,8 @@ def _open(config: RunConfig, folder: Path, prepared: Prepared, group: Group) -> 
     if progress.precision == "auto":
         settled = group.share(settle_precision(session.model, _typical_batch(session), device=session.device))
         session.progress = progress.model_copy(update={"precision": settled})
+    if config.train.microbatch_tokens and group.world_size > 1:
+        told += idle_notice(_first_epoch(session), group.world_size)
     if state is not None:
         session.drop_weights()  # a kill may have come between the state and this
     return session, [Notice(text) for text in (*notices, *told)]
@@ -240,12 +242,16 @@ def _check_state(state: TrainingState | None, folder: Path, *, digest: str, grou
 
 def _typical_batch(session: Session) -> Batch:
     """A microbatch of middling length, to time the number formats with."""
-    train, store = session.config.train, session.store
-    steps = plan_epoch(
-        store,
+    steps = _first_epoch(session)
+    return collate(session.store, steps[len(steps) // 2][0])
+
+
+def _first_epoch(session: Session) -> Sequence[Step]:
+    train = session.config.train
+    return plan_epoch(
+        session.store,
         batch_tokens=train.batch_tokens,
         microbatch_tokens=session.microbatch_tokens,
         seed=train.seed,
         epoch=0,
     )
-    return collate(store, steps[len(steps) // 2][0])

@@ -30,8 +30,8 @@ def validate(session: Session) -> tuple[Scores, tuple[Sample, ...]]:
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
     tags = session.prepared.tags("validation")[: len(sources)]
-    mine = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
-    translations = group.together([translation.text for translation in mine])
+    found = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
+    translations = group.together([translation.text for translation in found])
     scores = score_translations(
         translations,
         references,
@@ -44,14 +44,14 @@ def validate(session: Session) -> tuple[Scores, tuple[Sample, ...]]:
     samples = tuple(
         Sample(sources[index], references[index], translations[index]) for index in _sample_indices(len(sources))
     )
-    mine = Scores(
+    measured = Scores(
         step=session.progress.step,
         loss=loss,
         perplexity=math.exp(min(nll, 700.0)),
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
     )
-    return group.share(mine), samples
+    return group.share(measured), samples
 
 
 def session_translator(session: Session) -> Translator:

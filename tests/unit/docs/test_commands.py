@@ -46,6 +46,9 @@ case "$command" in
   *) exec {python} -m headway "$@" ;;
 esac
 """
+TORCHRUN = """#!/bin/sh
+exec {python} -m torch.distributed.run "$@" {sizes}
+"""
 RUN = "headway train --source a.en --target a.de --source-language en --target-language de --out runs/mine"
 SUBJECTS = {"a dog": "ein Hund", "a man": "ein Mann", "a child": "ein Kind", "a girl": "ein Mädchen"}
 VERBS = {"runs": "rennt", "sits": "sitzt", "eats": "isst", "sings": "singt", "waits": "wartet"}
@@ -70,6 +73,9 @@ def workshop(tmp_path_factory):
     tools = tmp_path_factory.mktemp("tools")
     shim = tools / "headway"
     shim.write_text(SHIM.format(python=sys.executable, sizes=" ".join(f"--set {size}" for size in TINY)))
+    shim.chmod(0o755)
+    shim = tools / "torchrun"  # its commands are all `-m headway train`
+    shim.write_text(TORCHRUN.format(python=sys.executable, sizes=" ".join(f"--set {size}" for size in TINY)))
     shim.chmod(0o755)
     texts = folder / "texts"
     texts.mkdir()

@@ -18,7 +18,7 @@ from headway.errors import TrainingError
 from headway.folder.weights import read_weights
 from headway.train import distributed
 from headway.train.distributed import ALONE, Group, joined
-from headway.train.division import divide
+from headway.train.division import divide, idle_notice
 from headway.train.events import Notice, Started, StepDone, Validated
 from torchrun_command import PROCESSES, finished
 
@@ -221,6 +221,22 @@ def test_more_processes_cut_finer_and_fewer_keep_the_cut():
     assert four.microbatch_tokens == 281
     assert "dropout masks differ from here on" in notice
     assert divide(fresh_progress(), train, longest=31, group=ALONE) == (fresh_progress(), [])
+
+
+def test_ranks_without_work_are_told_in_numbers(pair):
+    steps = [("a",), ("a", "b"), ("a", "b", "c")]  # turns of two ranks: 2, 2 and 4
+    (notice,) = idle_notice(steps, 2)
+    assert "25% of the 2 processes' turns" in notice
+    assert "2.0 on average" in notice
+    assert idle_notice(steps[1:] * 5, 2) == []
+    told = pair[1][0]
+    assert any("50% of the 2 processes' turns" in text for text in told["one microbatch"][0]["notices"])
+    assert not any("turns" in text for text in told["no microbatches"][0]["notices"])
+
+
+def test_sharding_with_one_process_is_told_to_do_nothing():
+    _, (notice,) = divide(fresh_progress(), TrainConfig(sharding="fsdp"), longest=31, group=ALONE)
+    assert "one process" in notice
 
 
 def test_a_recipe_s_microbatch_tokens_are_left_alone():

@@ -172,6 +172,24 @@ def test_how_long_a_run_goes_on_may_change(data, straight, tmp_path):
     assert_equal_runs(tmp_path, straight("float32")[0])
 
 
+def test_what_a_run_keeps_and_how_it_measures_may_change_and_the_latter_is_told(data, straight, tmp_path):
+    run(letters_config(), data, tmp_path, stop_at=6)
+    assert not of_kind(run(letters_config("train.keep_best=7"), data, tmp_path, stop_at=7), Notice)
+    more = ("train.keep_last=3", "search.beam_size=1", "evaluate.lowercase=true", "train.sharding=fsdp")
+    events = run(letters_config(*more), data, tmp_path)
+    assert of_kind(events, Started)[0].step == 7
+    (notice,) = [event.text for event in of_kind(events, Notice) if "measured otherwise" in event.text]
+    assert "search.beam_size was 2, is 1; evaluate.lowercase was False, is True" in notice
+    assert "keep_last" not in notice
+    assert final_state(tmp_path) == final_state(straight("float32")[0])
+
+
+def test_a_section_of_like_name_may_not_change():
+    """``search`` stands for the section alone, not for any key that begins so."""
+    assert {key for key in run_module.HORIZON_KEYS if "." not in key} == {"title", "note", "search", "evaluate"}
+    assert set(run_module.MEASURING) < run_module.HORIZON_KEYS
+
+
 def test_fresh_begins_anew_and_gives_the_same_again(data, straight, tmp_path):
     run(letters_config("model.d_ff=31"), data, tmp_path, stop_at=6)
     events = run(letters_config(), data, tmp_path, fresh=True)

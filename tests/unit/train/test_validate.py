@@ -48,7 +48,9 @@ def session(monkeypatch):
     """What ``validate`` asks of a session, around that translator."""
     monkeypatch.setattr(validate_module, "validation_losses", lambda session: (2.0, 1.0))
     monkeypatch.setattr(validate_module, "session_translator", lambda session: PlainTranslator())
-    prepared = SimpleNamespace(texts=lambda part: (list(SOURCES), list(REFERENCES)))
+    prepared = SimpleNamespace(
+        texts=lambda part: (list(SOURCES), list(REFERENCES)), tags=lambda part: [""] * len(SOURCES)
+    )
     progress = SimpleNamespace(step=7)
     return SimpleNamespace(config=load_text(RECIPE), prepared=prepared, progress=progress, group=ALONE)
 
