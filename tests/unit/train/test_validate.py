@@ -30,6 +30,7 @@ class PlainTranslator:
     """Gives the outputs as text; its tokens are pieces of it, which nobody must score."""
 
     max_output_tokens = None
+    tag = ""
 
     def __init__(self):
         self.target_tokenizer = self.source_tokenizer = learn_bpe(REFERENCES, vocab_size=290)
