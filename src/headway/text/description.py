@@ -58,6 +58,7 @@ class Description:
     leading_space: bool
     imported: bool
     values: Values
+    charsmap: str = ""  # in base64, of an imported model
 
 
 def describe(text: str) -> Description:
@@ -86,9 +87,16 @@ def describe(text: str) -> Description:
         if not finds_runs(steps, byte_level=byte_level):
             raise foreign("other steps from text to runs", "Headway's")
         return Description(kind.lower(), names, byte_level, values.get("normalizer") is not None, False, values)
-    _check_imported(steps, _steps(values.get("normalizer"), "normalizers"))
+    normalizers = _steps(values.get("normalizer"), "normalizers")
+    _check_imported(steps, normalizers)
     leading_space = metaspace.get("prepend_scheme", "always") != "never"
-    return Description(kind.lower(), names, False, leading_space, True, values)
+    return Description(kind.lower(), names, False, leading_space, True, values, _charsmap(normalizers))
+
+
+def without_charsmap(values: Values) -> Values:
+    """The same tokenizer, but its table of characters is left to ``headway.text.charsmap``."""
+    kept = [step for step in _steps(values.get("normalizer"), "normalizers") if step.get("type") != "Precompiled"]
+    return {**values, "normalizer": {"type": "Sequence", "normalizers": kept} if kept else None}
 
 
 def foreign(found: str, wanted: str) -> TextError:
@@ -171,6 +179,17 @@ def _check_merges(merges: object, names: frozenset[str]) -> None:
         left, right = pair
         if not (isinstance(left, str) and isinstance(right, str) and {left, right, left + right} <= names):
             raise foreign(f"merge {str(merge)[:100]}", "two tokens that make a third")
+
+
+def _charsmap(normalizers: list[dict[str, object]]) -> str:
+    """The table of characters, which comes first."""
+    tables = [place for place, step in enumerate(normalizers) if step.get("type") == "Precompiled"]
+    if not tables:
+        return ""
+    table = normalizers[0].get("precompiled_charsmap")
+    if tables != [0] or not isinstance(table, str):
+        raise foreign("a Precompiled normalizer that is not the first, or has no table", "one at most, first")
+    return table
 
 
 def _check_imported(steps: list[dict[str, object]], normalizers: list[dict[str, object]]) -> None:

@@ -15,6 +15,9 @@ CONTROL_TOKENS = ("⟨pad⟩", "⟨unk⟩", "⟨bos⟩", "⟨eos⟩")
 # In a vocabulary of another toolkit any run of characters may be found in text, but never one with a space: its
 # spaces have become word marks by then.
 IMPORTED_CONTROL_TOKENS = ("⟨ pad ⟩", "⟨ unk ⟩", "⟨ bos ⟩", "⟨ eos ⟩")
+# What stands before it is the vocabulary; behind it are pieces that only the segmenter knows. A token of the vocabulary
+# that the segmenter does not know has a space before its name.
+IMPORTED_END = "⟨ end ⟩"
 
 _TAG = re.compile(r"⟨( ?)tag:([A-Za-z0-9][A-Za-z0-9._-]*)\1⟩")
 

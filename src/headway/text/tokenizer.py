@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from headway.errors import TextError
-from headway.text.description import WORD_MARK, Description, describe, foreign
-from headway.text.reserved import BOS_ID, CONTROL_TOKENS, EOS_ID, PAD_ID, UNK_ID, tag_name
+from headway.text.charsmap import Charsmap
+from headway.text.description import WORD_MARK, Description, describe, foreign, without_charsmap
+from headway.text.reserved import BOS_ID, CONTROL_TOKENS, EOS_ID, IMPORTED_END, PAD_ID, UNK_ID, tag_name
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as LibraryTokenizer
@@ -26,7 +27,9 @@ class Tokenizer:
     start of a sentence and inside it; a character vocabulary that knows no space goes without.
     With a byte-level vocabulary (``byte_fallback``) ``decode(encode(text)) == text`` for every text; with a vocabulary
     of characters, for every text of characters that it knows, and others become UNK. One that was imported from
-    SentencePiece (``imported``) may normalise text first, and then promises neither.
+    SentencePiece (``imported``) may normalise text first, and then promises neither. Its segmenter may know pieces that
+    the vocabulary lacks, which are UNK, and its vocabulary tokens that the segmenter lacks: a run of unknown characters
+    that is one of these has its id.
     ``tags`` has the id of each reserved tag by its name: text never yields one, and in decoding they vanish.
     """
 
@@ -39,6 +42,12 @@ class Tokenizer:
         self.imported: bool = description.imported
         self._leading_space = description.leading_space
         self._names = description.names
+        self._values = description.values
+        self._charsmap = Charsmap(description.charsmap) if description.charsmap else None
+        self._rare: Mapping[str, int] = {}
+        if self.imported:
+            self._names = description.names[: _end_of(description.names)]
+            self._rare = {name[1:]: place for place, name in enumerate(self._names) if name.startswith(" ")}
         tags = {tag_name(name, imported=self.imported): token_id for token_id, name in enumerate(self._names)}
         self.tags: Mapping[str, int] = {name: token_id for name, token_id in tags.items() if name is not None}
         if self.imported:
@@ -58,7 +67,8 @@ class Tokenizer:
 
         description = describe(text)
         try:
-            inner = tokenizers.Tokenizer.from_str(json.dumps(description.values))  # what was checked, nothing else
+            # what was checked, nothing else
+            inner = tokenizers.Tokenizer.from_str(json.dumps(without_charsmap(description.values)))
         except BaseException as error:  # the library raises bare Exception, with its reason as the message
             if not isinstance(error, Exception) and not _is_panic(error):
                 raise
@@ -69,6 +79,8 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """Give the whole tokenizer as one JSON text, which the `tokenizers` library also reads."""
+        if self.imported:
+            return json.dumps(self._values, ensure_ascii=False, separators=(",", ":"))
         return self._inner.to_str(pretty=False)
 
     @property
@@ -125,6 +137,8 @@ class Tokenizer:
         """Token ids of each text, as ``encode`` gives them, computed on all cores."""
         for text in texts:
             check_encodable(text)
+        if self._charsmap is not None:
+            texts = [self._charsmap.apply(text) for text in texts]
         try:
             encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         except BaseException as error:
@@ -133,6 +147,8 @@ class Tokenizer:
             raise TextError(
                 f"text/tokenizer: the tokenizer's normaliser is damaged: {error}. Remedy: copy the model folder again."
             ) from error
+        if self.imported:
+            return [self._known(encoding.ids, encoding.tokens) for encoding in encodings]
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -147,6 +163,15 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """One readable string an id, for display and alignment: the leading space is kept, half characters in hex."""
         return [self._readable(self._checked(token_id)) for token_id in ids]
+
+    def _known(self, ids: list[int], tokens: list[str]) -> list[int]:
+        """The ids of an imported segmentation, within the vocabulary."""
+        if UNK_ID not in ids and max(ids, default=0) < len(self._names):
+            return ids
+        return [
+            self._rare.get(token, UNK_ID) if token_id == UNK_ID or token_id >= len(self._names) else token_id
+            for token_id, token in zip(ids, tokens, strict=True)
+        ]
 
     def _checked(self, token_id: int) -> int:
         if not 0 <= token_id < len(self._pieces):
@@ -224,7 +249,8 @@ def _imported_pieces(names: list[str]) -> list[bytes]:
         if byte is not None:
             pieces.append(bytes([int(byte[1], 16)]))
         else:
-            pieces.append(b"" if tag_name(name, imported=True) else name.replace(WORD_MARK, " ").encode("utf-8"))
+            word = name.removeprefix(" ").replace(WORD_MARK, " ")
+            pieces.append(b"" if tag_name(name, imported=True) else word.encode("utf-8"))
     pieces[: len(CONTROL_TOKENS)] = _control_pieces()
     return pieces
 
@@ -233,3 +259,8 @@ def _control_pieces() -> list[bytes]:
     pieces = [b"" for _ in CONTROL_TOKENS]
     pieces[UNK_ID] = REPLACEMENT.encode("utf-8")
     return pieces
+
+
+def _end_of(names: list[str]) -> int:
+    """How many tokens of an imported model are the vocabulary's; the segmenter may know more behind the mark."""
+    return names.index(IMPORTED_END) if IMPORTED_END in names else len(names)
