@@ -49,5 +49,9 @@ class TranslationError(HeadwayError):
     """Input that cannot be translated, or a request the model cannot meet."""
 
 
+class InterchangeError(HeadwayError):
+    """A model of another toolkit that cannot be read, or one of ours that it cannot express."""
+
+
 class MissingExtraError(HeadwayError):
     """An optional part of Headway that is not installed; the message gives the command that installs it."""
