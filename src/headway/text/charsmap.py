@@ -106,6 +106,6 @@ def _character_length(first: int) -> int:
 
 def _damaged(found: str) -> TextError:
     return TextError(
-        f"text/charsmap: the table of characters is damaged: found {found}, wanted SentencePiece's precompiled_charsmap. "
-        "Remedy: copy the model folder again."
+        f"text/charsmap: the table of characters is damaged: found {found}, wanted SentencePiece's "
+        "precompiled_charsmap. Remedy: copy the model folder again."
     )
