@@ -17,6 +17,7 @@ from headway.text.markup import Marked, parse
 from headway.text.placeholder import Found, What
 from headway.text.placement import Atom, place_marks
 from headway.text.tag import Syntax
+from headway.text.tokenizer import UNK_ID, Tokenizer
 from headway.translate.decoding import Decoding
 from headway.translate.lines import CHUNK, FIRST_CHUNK
 from headway.translate.translation import Translation
@@ -275,17 +276,19 @@ def _by_phrases(failed: dict[int, Marked], request: _Request) -> dict[int, _Draf
     strings = {
         place: [mark.shown for mark in marked.marks if mark.kind == "inline"] for place, marked in failed.items()
     }
-    strings = {place: own for place, own in strings.items() if _can_be_phrases(own)}
+    tokenizer = request.translator.target_tokenizer
+    strings = {place: own for place, own in strings.items() if _can_be_phrases(own, tokenizer)}
     found = request.again({place: failed[place].text for place in strings}, strings) if strings else {}
     return {place: _draft(failed[place], translation) for place, translation in found.items()}
 
 
-def _can_be_phrases(strings: Sequence[str]) -> bool:
-    """Whether a search can be asked for all of these: not too many, not too long, none with a line end."""
+def _can_be_phrases(strings: Sequence[str], tokenizer: Tokenizer) -> bool:
+    """Whether a search can be asked for all of these: not too many or too long, no line end, in the vocabulary."""
     return (
         len(strings) <= _MOST_PHRASES
         and sum(map(len, strings)) <= _LONGEST_PHRASES
         and not any("\n" in string or "\r" in string for string in strings)
+        and not any(UNK_ID in token_ids for token_ids in tokenizer.encode_batch(strings))
     )
 
 
@@ -389,7 +392,11 @@ def _finish(marked: Marked, draft: _Draft) -> MarkedTranslation:
         placed = place_marks(
             marked,
             draft.text,
-            atoms=[Atom(inline[place], (piece.start, piece.end)) for piece, place in draft.match.kept],
+            atoms=[
+                Atom(inline[place], (piece.start, piece.end))
+                for piece, place in draft.match.kept
+                if marked.marks[inline[place]].what != "number"  # 1,234.50 may have become 1.234,50
+            ],
             absent=absent,
             pairs=draft.pairs,
         )
@@ -410,7 +417,8 @@ def _problems(
     problems += [f"{_shown(string)} is more than the source has" for string in extra]
     problems += [f"{_shown(string)} stands before the tag that it closes" for string in crossed]
     if num_replaced:
-        problems.append(f"{num_replaced} characters that XML cannot hold were written as U+FFFD")
+        what = "1 character" if num_replaced == 1 else f"{num_replaced:,} characters"
+        problems.append(f"{what} that XML cannot hold became U+FFFD")
     return tuple(problems)
 
 

@@ -5,19 +5,23 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.corpus.document import document_format
 from headway.errors import CorpusError
+from headway.text.bpe import learn_bpe
 from headway.translate import documents
 from headway.translate.documents import DocumentReport, Problem, translate_document
 from headway.translate.lines import translate_lines
 from headway.translate.marked import MarkedTranslation
+from headway.translate.torch_backend import TorchBackend
 from headway.translate.translation import Translation
+from headway.translate.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parent))
-from translate_copies import copying_translator
+from translate_copies import CopyPredictor, copying_translator, diagonal
 
 PO = r"""#: a.c:1
 #, c-format
@@ -139,6 +143,18 @@ def test_what_happened_to_tags_and_lines_is_told_for_each_segment(tmp_path, tran
         Problem(4, 6, documents.BROKEN),
         Problem(4, 6, documents.UNKNOWN),
     ]
+
+
+def test_a_placeholder_that_the_vocabulary_cannot_write_is_put_in_and_told(tmp_path):
+    tokenizer = learn_bpe(["the cat sat on the mat"] * 3, vocab_size=30, byte_fallback=False)
+    backend = TorchBackend(CopyPredictor(tokenizer.vocab_size), torch.device("cpu"), attention=diagonal)
+    translator = Translator(backend, tokenizer, tokenizer, max_source_tokens=23)
+    path = put(tmp_path, 'msgid "the cat %s\\n"\nmsgstr ""\n', "a.po")
+    report = translate_document(translator, path, tmp_path / "b.po")
+    (target,) = targets_of(tmp_path / "b.po")
+    assert target.count("%s") == 1
+    assert target.endswith("\n")
+    assert {problem.kind for problem in report.problems} >= {documents.MENDED}
 
 
 def test_progress_is_told_after_each_segment(tmp_path, translator):
