@@ -95,7 +95,8 @@ def align_words(
     r"""For each target word the source word it belongs to, -1 for none.
 
     The most links decide; before them ``anchors`` (places of words), the k-th ``\n`` where both texts have as many, and
-    words that each text has once. Without links (None) words are taken to stand in the same order.
+    words that each text has once; nothing else belongs to a source word that these have. Without links (None) words are
+    taken to stand in the same order.
     """
     aligned = [-1] * len(target_words)
     if pairs is None and source_words:
@@ -107,13 +108,24 @@ def align_words(
         left = _touched(link.source, source_starts, source_ends)
         for place in _touched(link.target, target_starts, target_ends):
             votes.setdefault(place, Counter()).update(left)
+    left, right = _strings(source, source_words), _strings(target, target_words)
     for place, counts in votes.items():
         if counts:
-            aligned[place] = min(counts, key=lambda word: (-counts[word], word))
-    same = _same_words(source, target, source_words, target_words)
-    for left, right in [*same, *anchors]:
-        aligned[right] = left
-    return aligned
+            likeness = {word: _likeness(left[word], right[place]) for word in counts}
+            aligned[place] = min(counts, key=lambda word: (-counts[word], -likeness[word], word))
+    sure = {other: word for word, other in [*_same_words(left, right), *anchors]}
+    claimed = set(sure.values())
+    return [sure.get(place, -1 if word in claimed else word) for place, word in enumerate(aligned)]
+
+
+def _strings(text: str, spans: Sequence[Span]) -> list[str]:
+    """What the words are."""
+    return [text[start:end] for start, end in spans]
+
+
+def _likeness(left: str, right: str) -> int:
+    """How alike two words are: the same, of the same kind, or neither."""
+    return 2 if left == right else int(left[:1].isalnum() == right[:1].isalnum())
 
 
 def _bytes_of(token: str) -> bytes:
@@ -157,16 +169,13 @@ def _kind(character: str) -> str:
     return "alone"
 
 
-def _same_words(
-    source: str, target: str, source_words: Sequence[Span], target_words: Sequence[Span]
-) -> list[tuple[int, int]]:
-    """Pairs of words that are the same on both sides without doubt."""
-    left, right = _places(source, source_words), _places(target, target_words)
+def _same_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of words that are the same on both sides without doubt: once on each, and no short word."""
+    left, right = _places(source), _places(target)
     pairs = [
         (left[word][0], right[word][0])
         for word in left.keys() & right.keys()
-        if len(left[word]) == len(right[word]) == 1
-        and (len(word) >= _LONG_WORD or any(character.isdigit() for character in word))
+        if len(left[word]) == len(right[word]) == 1 and (len(word) >= _LONG_WORD or not word.isalpha())
     ]
     lines = left.get("\n", []), right.get("\n", [])
     if len(lines[0]) == len(lines[1]):
@@ -174,11 +183,11 @@ def _same_words(
     return pairs
 
 
-def _places(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
+def _places(words_of_text: Sequence[str]) -> dict[str, list[int]]:
     """The places of each word."""
     found: dict[str, list[int]] = {}
-    for place, (start, end) in enumerate(spans):
-        found.setdefault(text[start:end], []).append(place)
+    for place, word in enumerate(words_of_text):
+        found.setdefault(word, []).append(place)
     return found
 
 

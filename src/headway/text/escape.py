@@ -92,11 +92,12 @@ class Escaper:
         """Whether a character that the source wrote as itself would mean something else here."""
         character = text[place]
         if character == "&":
-            near = text[place : place + _LONGEST_ENTITY]
-            return self._syntax == "xml" or html.unescape(near) != near
+            near = text[place + 1 : place + _LONGEST_ENTITY].partition("&")[0]
+            return self._syntax == "xml" or html.unescape(f"&{near}") != f"&{near}"
         if character == ">":
             return place == 0 or text[place - 1] in "]-"
-        return character == "<"
+        following = text[place + 1 : place + 2]
+        return character == "<" and (self._syntax == "xml" or not (following.isspace() or following.isdigit()))
 
 
 def _character(entity: str, *, strict: bool) -> str:

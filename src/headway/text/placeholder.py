@@ -47,7 +47,6 @@ _PERCENTS = [
     r"%%",
     r"(?<!\d)%[A-Z][A-Z0-9_]{1,40}%",  # %PATH%
     rf"%\([A-Za-z_][\w.]{{0,80}}\)[\-+0# ]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?{_LENGTH}[{_CONVERSION}%]",  # %(name)s
-    rf"%<[A-Za-z_]\w{{0,80}}>[\-+0#]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?[{_CONVERSION}]",
     rf"%\d{{1,3}}\$[\-+0#',]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?{_LENGTH}[A-Za-z@]",  # %1$s
     # %-5.2f: a flag, width or precision says that this is a format; a digit before says that it is a percentage
     rf"(?<!\d)%(?=[\-+#0-9.*])[\-+#0]{{0,5}}(?:\d{{1,4}}|\*)?(?:\.(?:\d{{1,4}}|\*))?{_LENGTH}[{_CONVERSION}]",

@@ -191,3 +191,51 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(tmp_path, monkeypatch, 
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+MARKED = "open <b>{x}</b> at https://a.example/b?c\na < b\n\n<br/>\n5 % s, 1,234\n"
+
+
+@pytest.mark.parametrize("markup", ["auto", "none", "plain", "html", "xml"])
+def test_lines_with_markup_come_back_whole_from_a_model_that_copies(markup):
+    text = MARKED.replace("a < b", "a &lt; b") if markup in ("html", "xml") else MARKED
+    result = run("--markup", markup, text=text)
+    assert result.stdout_bytes.decode() == text
+    assert "placeholders" not in result.stderr
+
+
+def test_jsonl_says_whether_the_marks_are_those_of_the_source_unless_nothing_was_looked_at():
+    (record,) = [json.loads(line) for line in run("--format", "jsonl", text="a <b>{x}</b>\n").stdout.split("\n")[:-1]]
+    assert (record["text"], record["tags_ok"], record["problems"], record["notes"]) == ("a <b>{x}</b>", True, [], [])
+    assert "alignment" not in record
+    plain = json.loads(run("--format", "jsonl", "--markup", "none", text="a <b>{x}</b>\n").stdout)
+    assert not {"tags_ok", "problems", "notes"} & set(plain)
+
+
+def test_lines_whose_marks_were_lost_or_mended_are_named(monkeypatch):
+    silent = copying_translator(end_bonus=1000.0)
+    monkeypatch.setattr(Translator, "from_folder", lambda path, device: silent)
+    names, numbers = (" ".join(form % digit for digit in range(11, 20)) for form in ("{n%d}", "%d"))
+    result = run("--keep-numbers", "--format", "jsonl", text=f"the cat\nopen {names}\nopen {numbers}\n")
+    records = [json.loads(line) for line in result.stdout.split("\n")[:-1]]
+    assert [record["tags_ok"] for record in records] == [True, True, False]
+    assert [len(record["notes"]) for record in records] == [0, 9, 0]
+    assert records[2]["problems"] == [f"{number} is missing" for number in numbers.split()]
+    assert "1 line where tags or placeholders are not those of the source (JSONL: problems): line 3" in result.stderr
+    assert (
+        "1 line where the model lost or invented placeholders, mended by position (JSONL: notes): line 2"
+        in result.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--keep-numbers", "--markup", "none"], "leave --markup none out"),
+        (["--score", "x", "--markup", "xml"], "leave out --markup"),
+    ],
+)
+def test_options_of_markup_that_would_be_ignored_are_refused(arguments, words):
+    result = CliRunner().invoke(command, ["-m", "model", *arguments], input=b"a\n")
+    assert result.exit_code == 2
+    assert words in result.stderr
