@@ -214,7 +214,7 @@ def test_jsonl_says_whether_the_marks_are_those_of_the_source_unless_nothing_was
 
 def test_lines_whose_marks_were_lost_or_mended_are_named(monkeypatch):
     silent = copying_translator(end_bonus=1000.0)
-    monkeypatch.setattr(Translator, "from_folder", lambda path, device: silent)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: silent)
     names, numbers = (" ".join(form % digit for digit in range(11, 20)) for form in ("{n%d}", "%d"))
     result = run("--keep-numbers", "--format", "jsonl", text=f"the cat\nopen {names}\nopen {numbers}\n")
     records = [json.loads(line) for line in result.stdout.split("\n")[:-1]]
