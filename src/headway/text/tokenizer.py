@@ -67,8 +67,8 @@ class Tokenizer:
 
         description = describe(text)
         try:
-            # what was checked, nothing else
-            inner = tokenizers.Tokenizer.from_str(json.dumps(without_charsmap(description.values)))
+            values = without_charsmap(description.values) if description.charsmap else description.values
+            inner = tokenizers.Tokenizer.from_str(json.dumps(values))  # what was checked, nothing else
         except BaseException as error:  # the library raises bare Exception, with its reason as the message
             if not isinstance(error, Exception) and not _is_panic(error):
                 raise
