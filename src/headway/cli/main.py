@@ -17,7 +17,7 @@ import click
 
 from headway.errors import HeadwayError
 
-# name -> what it does; the module headway.cli.<name> holds the object `command`.
+# name -> what it does; the module headway.cli.<name> (or that of MODULES) holds the object `command`.
 COMMANDS = {
     "train": "Parallel text in, a trained and measured translator out.",
     "translate": "Translate standard input or files, line by line.",
@@ -25,8 +25,12 @@ COMMANDS = {
     "prepare": "Read, clean and encode parallel text, without training.",
     "average": "Average the kept weights of a run into a model folder.",
     "describe": "Exact parameters, multiply-adds and memory of a model.",
+    "import": "A model folder from another toolkit's model.",
+    "export": "Another toolkit's model from a model folder, verified.",
     "demo": "Build a corpus, train on it, translate: minutes on two cores.",
 }
+# Commands whose name is a word of Python, or of its imports, live in a module of another name.
+MODULES = {"import": "import_model", "export": "export_model"}
 # an optional package -> the extra of Headway that brings it
 EXTRAS = {"torch": "train", "babel": "demo"}
 
@@ -59,7 +63,7 @@ class LazyGroup(click.Group):
         """Import ``headway.cli.<name>`` and give its ``command``."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"headway.cli.{cmd_name}").command
+        return importlib.import_module(f"headway.cli.{MODULES.get(cmd_name, cmd_name)}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table above, without importing any of them."""

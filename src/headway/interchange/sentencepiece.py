@@ -83,24 +83,26 @@ def read_sentencepiece(data: bytes, name: str) -> SentencePieceModel:
     )
 
 
-def tokenizer_json(model: SentencePieceModel, words: Sequence[str | None]) -> str:
+def tokenizer_json(model: SentencePieceModel, words: Sequence[str | None], tags: Mapping[str, str]) -> str:
     """The JSON of a tokenizer that segments as the model does, with the ids of a vocabulary.
 
-    ``words`` are the vocabulary's tokens from id 4 on, as text writes them; None is an id without a word, and a word
-    that begins with ``⟨ `` is a tag as it stands. Words that the model cannot make are found by no text but a run of
-    unknown characters that equals one; pieces that the vocabulary lacks come last.
+    ``words`` are the vocabulary's tokens from id 4 on, as the other toolkit writes them; None is an id without a word.
+    ``tags`` has the reserved token of each word that is a tag. Words that the model cannot make are found by no text
+    but a run of unknown characters that equals one; pieces that the vocabulary lacks come last.
     """
     scores = model.scores
     vocabulary: list[tuple[str, float]] = [(name, 0.0) for name in IMPORTED_CONTROL_TOKENS]
     known = set[str]()
     for place, word in enumerate(words, start=len(vocabulary)):
         if word is None:
-            vocabulary.append((f" ⟨no word {place}⟩", 0.0))
+            vocabulary.append((f"  no word {place}", 0.0))
+        elif word in tags:
+            vocabulary.append((tags[word], 0.0))
         elif word in scores:
             vocabulary.append((word, scores[word]))
             known.add(word)
         else:
-            vocabulary.append((word if word.startswith("⟨ ") else f" {word}", 0.0))
+            vocabulary.append((f" {word}", 0.0))
     left = [(text, score) for text, score in scores.items() if text not in known]
     if left:
         vocabulary += [(IMPORTED_END, 0.0), *left]

@@ -1,0 +1,53 @@
+"""The toolkits whose models Headway reads and writes, by name. To add one, write its functions and add a row."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.errors import InterchangeError
+from headway.folder.contents import ModelFolder
+from headway.interchange.huggingface_export import Exported, export_huggingface
+from headway.interchange.huggingface_import import Imported, import_huggingface, is_huggingface
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What can be done with a toolkit's models; None where it cannot.
+
+    ``is_one`` tells whether a folder looks like its; ``read`` takes the folder, the new one and whether pickles may be
+    read; ``write`` takes ours, the new one and sentences to verify by.
+    """
+
+    is_one: Callable[[Path], bool]
+    read: Callable[[Path, Path, bool], Imported] | None
+    write: Callable[[ModelFolder, Path, Sequence[str]], Exported] | None
+
+
+FORMATS: dict[str, Format] = {
+    "huggingface": Format(is_huggingface, import_huggingface, export_huggingface),
+}
+
+
+def import_model(path: Path, out: Path, *, source_format: str | None = None, unsafe: bool = False) -> Imported:
+    """Make a model folder from another toolkit's; its format, where none is named, is found by looking."""
+    name = source_format or next((name for name, known in FORMATS.items() if known.is_one(path)), None)
+    read = FORMATS[_known(name, path, "read")].read
+    assert read is not None
+    return read(path, out, unsafe)
+
+
+def export_model(folder: ModelFolder, out: Path, *, target_format: str, sentences: Sequence[str]) -> Exported:
+    """Make another toolkit's folder from ours, verified on ``sentences``."""
+    write = FORMATS[_known(target_format, folder.path, "write")].write
+    assert write is not None
+    return write(folder, out, sentences)
+
+
+def _known(name: str | None, path: Path, what: str) -> str:
+    able = [known for known, row in FORMATS.items() if getattr(row, what) is not None]
+    if name not in able:
+        raise InterchangeError(
+            f"interchange/formats: {path}: found {f'the format {name}' if name else 'no format that is known'}; "
+            f"wanted one of {', '.join(able)}. Remedy: name a folder of one of these."
+        )
+    return name
