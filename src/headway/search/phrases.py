@@ -6,7 +6,7 @@ beam allocation (Post and Vilar 2018), in the vectorised form of Hu et al. (2019
 it looks at those that begin or go on with a phrase, and at the most probable one of each hypothesis. An output may end
 when every phrase is in it as often as it is asked for; occurrences may overlap.
 Departures: a phrase is recognised by its bytes, whatever tokens write it; and the beam is at least as wide as there
-are banks (up to ``phrase.WIDEST``), so that phrases come in where they are most probable and not where the beam is full.
+are banks (up to ``phrase.WIDEST``), so that phrases come in where they are most probable, not where the beam is full.
 
 Shapes: B sentences, S source positions, N hypotheses of each, M extensions looked at, C phrases of a sentence (padded),
 X states of all phrases, V vocabulary, K suggestions, Q kept sentences.

@@ -5,7 +5,8 @@ source's token ids and which of the source's samples it is, its n-th number deci
 on these alone: not on the rest of the batch, the order of lines, the number of samples or of threads. The same line
 twice gives the same samples twice.
 
-Shapes: B sentences, S source positions, O outputs, R of them under way, V vocabulary, T positions.
+Shapes: B sentences, S source positions, O outputs, R of them under way, V vocabulary, T positions,
+K the most probable tokens.
 """
 
 from hashlib import blake2b
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.search.candidates import best_places
 from headway.search.constraint import Constraint
 from headway.search.greedy import greedy_search
 from headway.search.hypothesis import Hypothesis
@@ -23,6 +25,8 @@ from headway.search.repeated import Repeated, repeat_constraint
 from headway.search.settings import Sampling, SearchSettings
 
 State = TypeVar("State")
+
+HEAD = 256  # tokens, among which the fewest that reach top-p mostly are
 
 
 def sample_search(
@@ -91,19 +95,28 @@ def cut(log_probs_RV: Tensor, sampling: Sampling) -> Tensor:
     return probability_RV
 
 
-def _cut_tail(probability_RV: Tensor, *, top_k: int | None, top_p: float | None) -> Tensor:
+def _cut_tail(probability_RV: Tensor, *, top_k: int | None, top_p: float | None, head: int = HEAD) -> Tensor:
     """Without the tokens beyond the first ``top_k``, then beyond the first whose sum reaches ``top_p``.
 
-    Among equally probable tokens the lower ids come first.
+    Among equally probable tokens the lower ids come first. Without ``top_k`` only the ``head`` most probable tokens are
+    put in order, and all of them in the rows where that is not enough.
     """
-    ordered_RV, token_RV = probability_RV.sort(dim=1, descending=True, stable=True)
-    if top_k is not None:
-        ordered_RV[:, top_k:] = 0.0
-        ordered_RV = _normalised(ordered_RV)
+    size = head if top_k is None else top_k
+    if size < probability_RV.shape[1]:
+        ordered_RK, token_RK = best_places(probability_RV, size)
+    else:
+        ordered_RK, token_RK = probability_RV.sort(dim=1, descending=True, stable=True)
+    ordered_RK = ordered_RK if top_k is None else _normalised(ordered_RK)
+    is_short_R = torch.zeros_like(ordered_RK[:, 0], dtype=torch.bool)
     if top_p is not None:
-        before_RV = ordered_RV.cumsum(dim=1) - ordered_RV
-        ordered_RV = _normalised(ordered_RV * (before_RV < top_p))
-    return torch.zeros_like(probability_RV).scatter(1, token_RV, ordered_RV)
+        sums_RK = ordered_RK.cumsum(dim=1)
+        is_short_R = (sums_RK[:, -1] < top_p) & (top_k is None and head < probability_RV.shape[1])
+        ordered_RK = _normalised(ordered_RK * (sums_RK - ordered_RK < top_p))
+    kept_RV = torch.zeros_like(probability_RV).scatter(1, token_RK, ordered_RK)
+    rows = is_short_R.nonzero().squeeze(1)
+    if rows.numel():
+        kept_RV[rows] = _cut_tail(probability_RV[rows], top_k=None, top_p=top_p, head=probability_RV.shape[1])
+    return kept_RV
 
 
 def _normalised(weight_RV: Tensor) -> Tensor:

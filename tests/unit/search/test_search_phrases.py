@@ -141,6 +141,30 @@ def test_a_phrase_written_by_any_tokens_counts_and_is_not_forced_again():
     assert write(found.token_ids) == b"bab"
 
 
+@settings(max_examples=9, deadline=None)
+@given(SEEDS, st.sampled_from([1, 4]))
+def test_only_a_phrase_may_repeat_where_nothing_else_may(seed, beam_size):
+    predictor = TablePredictor(7, seed=seed, end_bonus=-9.0)
+    asked = SearchSettings(beam_size, no_repeat_ngram=1)
+    wanted = [[Phrase(b"bb")]]
+    ((found,),) = search(predictor, *sources([4]), settings=asked, phrases_B=wanted, lexicon=LEXICON)
+    assert found.phrases_met
+    assert max(found.token_ids.count(token) for token in (1, 4, 6)) <= 1
+
+
+def test_an_output_that_is_finished_without_the_phrases_never_stands_beside_one_with_them():
+    predictor = TablePredictor(7, seed=3)
+    (found,) = search(
+        predictor,
+        *sources([4]),
+        settings=SearchSettings(16, n_best=16),
+        phrases_B=[(Phrase(b"abbb"),)],
+        lexicon=LEXICON,
+        max_output_length_B=[4],
+    )
+    assert [h.token_ids for h in found] == [(6, 5, 5, EOS_ID)]
+
+
 def test_a_prefix_may_bring_a_phrase_with_it():
     predictor = TablePredictor(7, seed=3)
     wanted = [(Phrase(b"ab"), Phrase(b"ba"))]

@@ -105,6 +105,15 @@ def test_the_cuts_are_those_of_the_definition(seed, temperature, top_k, top_p, e
         assert row.tolist() == pytest.approx(distribution(expected.tolist(), sampling), abs=1e-6)
 
 
+@pytest.mark.parametrize("top_p", [0.05, 0.5, 0.97, 1.0])
+def test_rows_that_need_few_tokens_and_rows_that_need_most_are_cut_alike(top_p):
+    sharpness = torch.tensor([[0.0], [0.1], [1.0], [9.0]])
+    log_probs = (torch.randn(4, 601, generator=torch.Generator().manual_seed(1)) * sharpness).log_softmax(dim=1)
+    assert 256 < (cut(log_probs, Sampling(top_p=0.5)) > 0).sum(dim=1)[0] < 601
+    for row, expected in zip(cut(log_probs, Sampling(top_p=top_p)), log_probs, strict=True):
+        assert row.tolist() == pytest.approx(distribution(expected.tolist(), Sampling(top_p=top_p)), abs=1e-6)
+
+
 def test_of_equally_probable_tokens_the_lower_ids_stay():
     assert cut(torch.zeros(1, 7), Sampling(top_k=3)).tolist() == [[pytest.approx(1 / 3)] * 3 + [0.0] * 4]
 
