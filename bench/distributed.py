@@ -1,13 +1,16 @@
 """Are two processes one? The same run by one process and under torchrun: difference of the weights, and time.
 
-The corpus is drawn from a seed. Both runs have as many threads in all: one process takes ``--processes`` threads, each
-of several takes one. The difference is the largest over all weights, against the largest weight of the same matrix.
-Seconds are of training alone, as the run itself counts them, with validations.
+The corpus is drawn from a seed. One process trains with one thread, which is what the others are held to, and with as
+many threads as there are processes. Told are the largest difference of a weight, against the largest weight of the same
+matrix, the same for the middle one of the matrices, and the largest difference of a step's loss. Rounding grows with
+the steps (a ReLU at its kink, Adam on a gradient next to nothing): the row of threads says how much of it any change
+of the order of sums brings. Seconds are of training alone, as the run itself counts them.
 
     python bench/distributed.py --processes 2 --steps 60 --work runs/distributed
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -40,8 +43,8 @@ dropout = 0.1
 max_steps = {steps}
 batch_tokens = 4096
 microbatch_tokens = 2048
-warmup_steps = 20
-learning_rate = 0.002
+warmup_steps = 200
+learning_rate = 0.001
 precision = "float32"
 validate_every = {steps}
 checkpoint_every = {steps}
@@ -62,8 +65,8 @@ def write_corpus(folder: Path, *, pairs: int) -> None:
     (folder / "a.de").write_text("".join(line + "\n" for line in reverse), encoding="utf-8")
 
 
-def train(work: Path, name: str, *, command: list[str], threads: int, keys: list[str]) -> float:
-    """Run one command to its end; the seconds it trained."""
+def train(work: Path, name: str, *, command: list[str], threads: int, keys: list[str]) -> None:
+    """Run one command to its end, and tell how it differs from the run ``one``."""
     out = work / name
     shutil.rmtree(out, ignore_errors=True)
     changes = [part for key in keys for part in ("--set", key)]
@@ -73,7 +76,16 @@ def train(work: Path, name: str, *, command: list[str], threads: int, keys: list
         capture_output=True,
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
     )
-    return state(out).progress.seconds
+    seconds = state(out).progress.seconds
+    weights = weight_differences(out, work / "one")
+    mine, theirs = (losses(folder) for folder in (out, work / "one"))
+    loss = max(abs(a - b) for a, b in zip(mine, theirs, strict=True))
+    faster = state(work / "one").progress.seconds / seconds
+    print(
+        f"{name:30}{seconds:8.1f} s {faster:6.2f} times as fast   weights apart {weights[-1]:.1e}, "
+        f"middle {weights[len(weights) // 2]:.1e}; losses {loss:.1e}",
+        flush=True,
+    )
 
 
 def state(out: Path):  # noqa: ANN201 - a script's own name for what load_state gives
@@ -83,10 +95,16 @@ def state(out: Path):  # noqa: ANN201 - a script's own name for what load_state 
     return found
 
 
-def difference(out: Path, other: Path) -> float:
-    """The largest over all weights, against the largest weight of the same matrix."""
+def losses(out: Path) -> list[float]:
+    """Of every step."""
+    lines = (out / "training" / "metrics.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    return [record["loss"] for record in map(json.loads, lines) if record["event"] == "step"]
+
+
+def weight_differences(out: Path, other: Path) -> list[float]:
+    """Of each matrix the largest, against its largest weight; in order."""
     mine, theirs = (state(folder).part("model") for folder in (out, other))
-    return max(float(np.abs(mine[name] - theirs[name]).max() / np.abs(theirs[name]).max()) for name in theirs)
+    return sorted(float(np.abs(mine[name] - theirs[name]).max() / np.abs(theirs[name]).max()) for name in theirs)
 
 
 def main() -> None:
@@ -103,14 +121,11 @@ def main() -> None:
     (work / "recipe.toml").write_text(sizes, encoding="utf-8")
     count = settings.processes
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}", "-m"]
-    one = train(work, "one", command=[sys.executable, "-m"], threads=count, keys=[])
-    print(f"one process, {count} threads: {one:.1f} s for {settings.steps} steps")
-    for name, keys in (("none", []), ("fsdp", ["train.sharding=fsdp"])):
-        seconds = train(work, name, command=torchrun, threads=1, keys=keys)
-        apart = difference(work / name, work / "one")
-        print(
-            f"{count} processes, sharding {name}: {seconds:.1f} s, {one / seconds:.2f} times as fast; apart {apart:.1e}"
-        )
+    python = [sys.executable, "-m"]
+    train(work, "one", command=python, threads=1, keys=[])
+    train(work, f"one, {count} threads", command=python, threads=count, keys=[])
+    train(work, f"{count} processes", command=torchrun, threads=1, keys=[])
+    train(work, f"{count} processes, fsdp", command=torchrun, threads=1, keys=["train.sharding=fsdp"])
 
 
 if __name__ == "__main__":
