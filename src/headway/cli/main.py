@@ -23,6 +23,7 @@ COMMANDS = {
     "translate": "Translate standard input or files, line by line.",
     "evaluate": "Score translations: BLEU, chrF, TER, intervals, paired tests.",
     "prepare": "Read, clean and encode parallel text, without training.",
+    "audit": "Look at parallel text before training: faults, costs, remedies.",
     "average": "Average the kept weights of a run into a model folder.",
     "describe": "Exact parameters, multiply-adds and memory of a model.",
     "import": "A model folder from another toolkit's model.",

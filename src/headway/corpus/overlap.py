@@ -77,6 +77,10 @@ class OverlapCounter:
         if target in self._target:
             self._target[target] = self._target[target] or (line, corpus)
 
+    def seen_sources(self) -> frozenset[str]:
+        """The sources looked for that have flowed by so far, without white space around them."""
+        return frozenset(source for source, place in self._source.items() if place is not None)
+
     def result(self) -> Overlap:
         """The counts of what has flowed by so far."""
         found: dict[Kind, list[OverlapExample]] = {"pair": [], "source": [], "target": []}

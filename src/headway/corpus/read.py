@@ -66,6 +66,7 @@ def read(
     source_field: str = "",
     target_field: str = "",
     inline_tags: InlineTags = "drop",
+    languages_found: dict[str, int] | None = None,
 ) -> Iterator[SentencePair]:
     """Yield the pairs of parallel text in file order.
 
@@ -74,6 +75,7 @@ def read(
     ``-`` is standard input, for one file at most. Fields are column numbers (TSV) or keys (JSONL) and play no part in
     ``moses``. ``inline_tags`` says whether formats that have such tags (``TAG_READERS``) are read without or with them.
     A unit of theirs that lacks one of the languages is a pair with an empty side, for cleaning to count.
+    ``languages_found``, of formats with many languages (tmx), is filled with them and their numbers of texts.
 
     Raises:
         CorpusError: at once when the arguments do not fit together; else while reading, or at its end.
@@ -105,7 +107,14 @@ def read(
             f"Remedy: leave the target file out, or set format to {MOSES}."
         )
     reader = TAG_READERS.get(chosen, READERS[chosen]) if inline_tags == "keep" else READERS[chosen]
+    if chosen == "tmx" and languages_found is not None:
+        reader = partial(read_tmx, inline_tags=inline_tags, languages_found=languages_found)
     return reader(source, languages=(source_language, target_language), fields=(source_field, target_field))
+
+
+def holds_both_sides(path: FilePath) -> bool:
+    """Whether a file holds both sides, by its name."""
+    return _suffix(path) in SUFFIXES
 
 
 def _format_of(source: FilePath, target: FilePath | None) -> str:

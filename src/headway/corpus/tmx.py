@@ -98,13 +98,19 @@ class _Unit:
 
 
 def read_tmx(
-    path: FilePath, *, languages: tuple[str, str], fields: tuple[str, str], inline_tags: InlineTags = "drop"
+    path: FilePath,
+    *,
+    languages: tuple[str, str],
+    fields: tuple[str, str],
+    inline_tags: InlineTags = "drop",
+    languages_found: dict[str, int] | None = None,
 ) -> Iterator[SentencePair]:
     """Yield a pair for each unit of a TMX file; its line is that of the ``tu``. Memory holds one unit.
 
     A unit that lacks one of the languages is a pair with an empty side, so that cleaning counts it. White space with a
     line break in it becomes one space, and goes at the ends of a text: it is the layout of the file. ``inline_tags``:
-    drop leaves them out, keep writes them as ``inline`` says. ``fields`` there are none to choose.
+    drop leaves them out, keep writes them as ``inline`` says. ``fields`` there are none to choose. ``languages_found``
+    is filled with the codes of the file, as written, and the number of texts of each.
 
     Raises:
         CorpusError: the file is no TMX, is damaged or cut short (after the pairs before that place); no unit has both
@@ -126,6 +132,8 @@ def read_tmx(
             sides = source.pieces if source else [], target.pieces if target else []
             texts = render_pair(*sides) if keep else (plain(sides[0]), plain(sides[1]))
             yield SentencePair(_on_one_line(texts[0]), _on_one_line(texts[1]), unit.line)
+        if languages_found is not None:
+            languages_found.update(units.counts())
     if not num_whole:
         raise units.lacking("a unit with both")
 
@@ -216,6 +224,10 @@ class _Units:
     def start_of_rest(self) -> int:
         """The byte offset behind which a unit may be open still, or a tag incomplete."""
         return self.stream.offset if self._state <= _OUTSIDE else min(self._unit.tag, self.stream.offset)
+
+    def counts(self) -> dict[str, int]:
+        """The languages met so far, as they are written, and how many texts are in each."""
+        return {code: language.count for code, language in self._known.items()}
 
     def lacking(self, wanted: str) -> CorpusError:
         """The error of a file that has not one such unit: the languages that it has, and how often."""
