@@ -101,7 +101,8 @@ class Lexicon:
             for byte in differs_B.nonzero()[0]:
                 ids = self._by_first[byte]
                 next_LV[state, ids], hits_LV[state, ids] = self._walk(ids, state, step_LB, hit_LB)
-        return Automaton(next_LV, hits_LV, tokens_left.astype(np.int64), self._suggested(phrase, shortest))
+        finite_left = np.minimum(tokens_left, num_states + 1).astype(np.int64)  # from some states no token leads on
+        return Automaton(next_LV, hits_LV, finite_left, self._suggested(phrase, shortest))
 
     def _walk(
         self, ids: np.ndarray, state: int, step_LB: np.ndarray, hit_LB: np.ndarray

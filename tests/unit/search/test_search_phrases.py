@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_tables import TablePredictor, exhaustive, sources
@@ -129,8 +130,6 @@ def test_a_phrase_written_by_any_tokens_counts_and_is_not_forced_again():
     # "ab" is one token here, after a space; this model writes it in two.
     class Fond(TablePredictor):
         def log_probs(self, source, prefix):
-            import torch
-
             row = torch.full((7,), -9.0)
             row[(5, 4, 5, EOS_ID)[min(len(prefix), 3)]] = 0.0
             return row.log_softmax(dim=0)
@@ -152,17 +151,22 @@ def test_only_a_phrase_may_repeat_where_nothing_else_may(seed, beam_size):
     assert max(found.token_ids.count(token) for token in (1, 4, 6)) <= 1
 
 
-def test_an_output_that_is_finished_without_the_phrases_never_stands_beside_one_with_them():
-    predictor = TablePredictor(7, seed=3)
+def test_where_an_output_has_the_phrases_none_without_them_is_given():
+    class EndsAfterB(TablePredictor):
+        def log_probs(self, source, prefix):
+            ended = torch.tensor([-40.0, -40.0, -40.0, 0.0, -40.0, -40.0, -40.0])
+            row = torch.tensor([-40.0, -1.0, -40.0, -2.0, 0.0, -torch.inf if prefix else -3.0, -1.0])
+            return (ended if 5 in prefix else row).log_softmax(dim=0)
+
     (found,) = search(
-        predictor,
+        EndsAfterB(7),
         *sources([4]),
-        settings=SearchSettings(16, n_best=16),
-        phrases_B=[(Phrase(b"abbb"),)],
-        lexicon=LEXICON,
-        max_output_length_B=[4],
+        settings=SearchSettings(2, n_best=2),
+        phrases_B=[(Phrase(b"bb"),)],
+        lexicon=Lexicon([*PIECES[:5], b"bb", PIECES[6]]),
+        max_output_length_B=[5],
     )
-    assert [h.token_ids for h in found] == [(6, 5, 5, EOS_ID)]
+    assert [hypothesis.token_ids for hypothesis in found] == [(5, EOS_ID)]
 
 
 def test_a_prefix_may_bring_a_phrase_with_it():
