@@ -90,7 +90,7 @@ def _additive(
 ) -> Tensor | None:
     """What the kernel takes for both: a bool mask, or numbers with -inf where nothing may be attended.
 
-    A row of nothing but -inf would give NaN, forward or backward; such a query keeps its numbers.
+    What a row of nothing but -inf gives differs between kernels, so such a query keeps its numbers.
     """
     if bias_HTS is None or mask is None or nothing is None:
         return mask if bias_HTS is None else bias_HTS[None].to(dtype)

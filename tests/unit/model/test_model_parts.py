@@ -394,6 +394,13 @@ def test_pre_norm_begins_with_the_weights_of_post_norm():
         assert np.array_equal(pre[name], array), name
 
 
+@pytest.mark.parametrize(("scaled", "factor"), [(True, math.sqrt(14)), (False, 1.0)])
+def test_both_embeddings_are_scaled_as_the_switch_says(scaled, factor):
+    model = build_transformer(ModelConfig(**SIZES, embedding_scale=scaled, positions="none", dropout=0.0)).eval()
+    for stem in (model.source_stem, model.target_stem):
+        torch.testing.assert_close(stem(torch.tensor([[5, 7]]))[0], factor * stem.embedding.weight[[5, 7]])
+
+
 def test_t5_has_one_table_a_stack_that_all_its_layers_share():
     names = [name for name, _ in build_transformer(ModelConfig(**SIZES, positions="t5")).named_parameters()]
     assert [name for name in names if "position" in name] == [
