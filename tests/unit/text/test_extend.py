@@ -19,7 +19,7 @@ from headway.text.subword import LEARNERS
 from headway.text.tokenizer import Tokenizer
 
 OLD = ["the house is blue", "the door of the blue house is red", "a red door"] * 5
-NEW = ["das blaue Haus", "die Tür des blauen Hauses ist rot", "東京に行きました", "das Haus, die Häuser"] * 5
+NEW = ["das blaue Haus", "die Tür des blauen Hauses war rot", "東京に行きました", "das Haus, die Häuser"] * 5
 SOME_WORDS = ["the", "house", "blue", "das", "Haus", "Tür", "東京に", "red", ",", "die", "Häuser"]
 
 
@@ -81,13 +81,13 @@ def test_new_text_gets_shorter_and_text_without_new_patterns_stays(old, extended
 
 
 def test_the_first_new_token_is_the_most_frequent_pair_of_old_tokens():
-    # By hand: " the" is a token already; " the" + "x" and "x" + "q" come 7 times, " z" 6 times, "zz" 5 times.
+    # By hand: " the" is a token already; " the" + "q" and "q" + "w" come 7 times, " z" 6 times, "zz" 5 times.
     old = learn_bpe(["the the the the"], vocab_size=263)
     assert old.tokens([old.vocab_size - 1]) == [" the"]
-    text = "thexq " * 7 + "z zz zz zz zz zz"
+    text = "theqw " * 7 + "z zz zz zz zz zz"
     new = extend_tokenizer(old, [text], new_tokens=2)
-    assert new.tokens([263])[0] in {" thex", "xq"}
-    assert new.tokens([264]) == [" thexq"]
+    assert new.tokens([263])[0] in {" theq", "qw"}
+    assert new.tokens([264]) == [" theqw"]
 
 
 def test_size_can_be_given_as_a_whole(old):
