@@ -139,8 +139,9 @@ class Tokenizer:
             check_encodable(text)
         if self._charsmap is not None:
             texts = [self._charsmap.apply(text) for text in texts]
+        encode = self._inner.encode_batch if self._rare else self._inner.encode_batch_fast  # which gives ids alone
         try:
-            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+            encodings = encode(list(texts), add_special_tokens=False)
         except BaseException as error:
             if not _is_panic(error):
                 raise
