@@ -207,6 +207,24 @@ def test_tags_and_unknown_characters_stay(tokenizer, characters):
     assert characters.tokens(drawn) == [" ", "l", "o", "w", "⟨unk⟩", "e", "s", "t", " ", "⟨unk⟩"]
 
 
+def test_a_tag_is_no_row_of_letters_where_the_vocabulary_has_them():
+    learnt = learn_bpe([*CORPUS, "⟨tag:de⟩"], vocab_size=101, byte_fallback=False, tags=["de"])
+    sentences = Sentences.of([[4, *learnt.encode("lowest newest")], [4]])
+    first, second = BpeDropout(learnt, 0.999).redraw(sentences, np.arange(2, dtype=np.uint64)).lists()
+    assert learnt.tokens(first) == ["⟨tag:de⟩", *" lowest newest"]
+    assert second == [4]
+
+
+def test_sentences_without_text_keep_to_themselves(tokenizer):
+    alone = tokenizer.encode("lowest")
+    sentences = Sentences.of([[4], alone, [4], [], [4, 4], alone])
+    keys = pair_keys(np.arange(6), seed=1, epoch=0, side="source")
+    drawn = BpeDropout(tokenizer, 0.5).redraw(sentences, keys).lists()
+    assert [drawn[place] for place in (0, 2, 3, 4)] == [[4], [4], [], [4, 4]]
+    assert [drawn[1]] == redraw(tokenizer, ["lowest"], 0.5, first=1)
+    assert [drawn[5]] == redraw(tokenizer, ["lowest"], 0.5, first=5)
+
+
 def test_no_sentences_and_empty_ones_are_no_trouble(tokenizer):
     assert redraw(tokenizer, [], 0.3) == []
     assert redraw(tokenizer, ["", "", ""], 0.3) == [[], [], []]
