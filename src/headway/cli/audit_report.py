@@ -20,10 +20,9 @@ def all_findings(report: AuditReport, trip: RoundTrip | None) -> tuple[Finding, 
 
 def verdict(finding: Finding) -> str:
     """One line: how grave, how much, what, and of what it consists."""
-    about = "" if finding.count == finding.total else "about "
     detail = f" ({clip(finding.detail, width=_DETAIL_WIDTH)})" if finding.detail else ""
     return (
-        f"{PREFIXES[finding.severity]}: {about}{percent(finding.share)} of the {finding.unit} ({finding.count:,}): "
+        f"{PREFIXES[finding.severity]}: {percent(finding.share)} of the {finding.unit} ({finding.count:,}): "
         f"{KINDS[finding.kind].title}{detail}"
     )
 
@@ -64,7 +63,7 @@ def vocabulary_line(trip: RoundTrip) -> str:
     """What the vocabulary makes of the sample."""
     return (
         f"vocabulary, tried on {trip.pairs:,} sampled pairs: {trip.source_tokens_a_word:.2f} tokens a source word, "
-        f"{trip.target_tokens_a_word:.2f} a target word, {percent(trip.unknown_tokens)} unknown"
+        f"{trip.target_tokens_a_word:.2f} a target word, {percent(trip.unknown_tokens)} of the tokens unknown"
     )
 
 
@@ -110,7 +109,9 @@ def _side_line(name: str, side: SideReport) -> str:
 
 def _commonest(counts: dict[str, int]) -> str:
     total = sum(counts.values())
-    return ", ".join(f"{name} {percent(count / total)}" for name, count in list(counts.items())[:3])
+    return ", ".join(
+        f"{name} {percent(count / total).removeprefix('about ')}" for name, count in list(counts.items())[:3]
+    )
 
 
 def _with_total(report: AuditReport) -> list[FileReport]:

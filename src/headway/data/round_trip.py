@@ -45,5 +45,9 @@ def check_round_trip(pairs: Sequence[SentencePair], source: Tokenizer, target: T
             tally.add(kind, pairs[place], "" if kind == "unknown-tokens" else f"comes back as {places[place][:200]}")
     found = [tally.finding(kind, len(pairs), unit="sampled pairs") for kind in KINDS if kind in bad]
     return RoundTrip(
-        len(pairs), *rates, num_unknown / max(1, num_tokens), tuple(finding for finding in found if finding)
+        len(pairs),
+        rates[0],
+        rates[1],
+        num_unknown / max(1, num_tokens),
+        tuple(finding for finding in found if finding is not None),
     )
