@@ -93,7 +93,7 @@ class _Rows:
         return [(left, right) for left, right in json.loads(inner.to_str())["model"]["merges"]]
 
     def _repeated(self) -> Iterator[str]:
-        for row, count in sorted(self._counts.items()):
+        for row, count in self._counts.items():
             full, rest = divmod(count, RUNS_AT_ONCE)
             for part in [RUNS_AT_ONCE] * full + [rest]:
                 yield END_OF_RUN.join([row] * part)

@@ -154,6 +154,8 @@ def test_too_little_room_is_an_error_with_the_minimum(old):
     wanted = rf"vocabulary of 33 tokens.*minimum is {32 + lacked}: 31 old tokens, 1 new tags and {lacked} characters"
     with pytest.raises(TextError, match=wanted):
         extend_tokenizer(small, NEW, vocab_size=33, tags=["de"])
+    with pytest.raises(TextError, match=f"minimum is {32 + lacked}"):
+        extend_tokenizer(small, NEW, vocab_size=31 + lacked, tags=["de"])
     assert extend_tokenizer(small, NEW, vocab_size=32 + lacked, tags=["de"]).vocab_size == 32 + lacked
     with pytest.raises(TextError, match=r"vocabulary of 281 tokens is too small; the minimum is 285"):
         extend_tokenizer(old, NEW, vocab_size=281)

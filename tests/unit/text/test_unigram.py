@@ -155,6 +155,13 @@ def test_where_there_is_room_a_character_seen_is_a_piece_and_not_bytes():
     assert learnt.tokens(learnt.encode("北ö東"))[-3:] == ["北", "ö", "東"]
 
 
+def test_pieces_come_by_score_and_those_of_equal_score_by_name():
+    learnt = learn_unigram(["zz zz yy yy aa aa mm mm bb bb kk kk"] * 3, vocab_size=307)
+    longer = json.loads(learnt.to_json())["model"]["vocab"][260:]
+    assert longer == sorted(longer, key=lambda piece: (-piece[1], piece[0]))
+    assert len({score for _, score in longer}) < len(longer) > 5
+
+
 def test_no_piece_begins_or_ends_within_a_character():
     learnt = learn_unigram(["東京北東京 äöü äöü 東北"] * 7, vocab_size=307)
     assert len(learnt.pieces) > 266  # there are pieces
