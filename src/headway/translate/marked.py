@@ -20,6 +20,7 @@ from headway.text.tag import Syntax
 from headway.text.tokenizer import UNK_ID, Tokenizer
 from headway.translate.decoding import Decoding
 from headway.translate.lines import CHUNK, FIRST_CHUNK
+from headway.translate.phrases import has_phrases
 from headway.translate.translation import Translation
 from headway.translate.translator import Translator
 
@@ -158,10 +159,10 @@ def translate_parsed(
         _try_again(retry, sources, drafts, request)
     untouched = Translation("", alignment=() if with_alignment else None)
     finished = [
-        _finish(marked, drafts[place])
+        _finish(marked, drafts[place], own)
         if place in drafts
-        else MarkedTranslation(marked.source, replace(untouched, text=marked.text))
-        for place, marked in enumerate(sources)
+        else MarkedTranslation(marked.source, replace(untouched, text=marked.text, phrases_met=not own))
+        for place, (marked, own) in enumerate(zip(sources, phrases or [()] * len(sources), strict=True))
     ]
     return finished if with_alignment else [_without_alignment(one) for one in finished]
 
@@ -378,9 +379,9 @@ def _capitals() -> Iterator[str]:
 RETRIES: tuple[Retry, ...] = (_by_phrases, _masked_by(_two_digit_numbers), _masked_by(_capitals))
 
 
-def _finish(marked: Marked, draft: _Draft) -> MarkedTranslation:
-    """The text with everything put in, checked against its source."""
-    alternatives = tuple(_finish(marked, _draft(marked, other)) for other in draft.translation.alternatives)
+def _finish(marked: Marked, draft: _Draft, phrases: Sequence[str]) -> MarkedTranslation:
+    """The text with everything put in, checked against its source, and for the phrases asked for."""
+    alternatives = tuple(_finish(marked, _draft(marked, other), phrases) for other in draft.translation.alternatives)
     if not marked.marks:
         escaper = Escaper(marked)
         text, notes, num_replaced = escaper.write(draft.text), (), escaper.num_replaced
@@ -406,7 +407,10 @@ def _finish(marked: Marked, draft: _Draft) -> MarkedTranslation:
         missing, extra, crossed = found.missing, found.extra, found.crossed
     problems = _problems(missing, extra, crossed, num_replaced)
     tags_ok = not (missing or extra or crossed)
-    return MarkedTranslation(text, draft.translation, tags_ok, problems, notes, alternatives)
+    # What was mended may have been a phrase.
+    is_met = has_phrases(draft.text, [phrase.strip() for phrase in phrases])
+    translation = replace(draft.translation, phrases_met=is_met)
+    return MarkedTranslation(text, translation, tags_ok, problems, notes, alternatives)
 
 
 def _problems(

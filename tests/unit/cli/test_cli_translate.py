@@ -101,6 +101,14 @@ def test_a_phrase_stands_in_every_translation_and_those_of_a_file_in_their_own(t
     assert result.stderr == ""
 
 
+def test_a_phrase_that_was_taken_out_as_an_invented_placeholder_is_flagged():
+    result = run("--phrase", "%1$s", "--format", "jsonl", text="the cat\na mat %1$s\n{x}\n")
+    records = [json.loads(line) for line in result.stdout.split("\n")[:-1]]
+    assert [record["phrases_met"] for record in records] == [("%1$s" in record["text"]) for record in records]
+    assert records[1]["phrases_met"]
+    assert not records[2]["phrases_met"]
+
+
 def test_a_phrase_that_found_no_room_is_flagged_and_its_line_named(monkeypatch):
     short = copying_translator(max_extra_tokens=3)
     short.max_output_tokens = 4
