@@ -17,7 +17,7 @@ from headway.data.store import Ids, Store
 from headway.errors import DataError
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
-ROWS_HELD = 4096  # read between two releases of a store's memory; each may bring 64 KiB of every file with it
+ROWS_HELD = 1024  # read between two releases of a store's memory; each may bring 64 KiB of every file with it
 
 
 @dataclass(frozen=True, slots=True, order=True)
