@@ -77,6 +77,10 @@ def test_halves_of_crossing_pairs_stay_in_order():
     source = '<bpt i="1"/>a <bpt i="2"/>b<ept i="1"/> c<ept i="2"/>'
     output = place(source, "C B A", [(0, 2), (1, 1), (2, 0)], syntax="xml")
     assert difference(parse(source, syntax="xml"), output) == Difference()
+    # where the alignment has a closing half before its opening one, they change places
+    output = place(f"x {source} y", "X B C A Y", [(0, 0), (1, 3), (2, 1), (3, 2), (4, 4)], syntax="xml")
+    assert output.index('<bpt i="1"/>') < output.index('<ept i="1"/>')
+    assert difference(parse(f"x {source} y", syntax="xml"), output) == Difference()
 
 
 def test_what_the_model_left_out_is_put_in_with_white_space():

@@ -305,6 +305,25 @@ def test_a_placeholder_that_no_search_writes_stands_behind_a_number_or_a_name():
     assert (result.text, result.notes) == ("open {x} now", ())
 
 
+def test_a_stand_in_that_comes_out_twice_is_not_trusted():
+    def doubles_numbers(rng, words):
+        return [word for word in braceless(rng, words) for _ in range(1 + word.isdigit())]
+
+    (result,) = translate_marked(FakeTranslator(doubles_numbers), ["open {x} now"])
+    assert (result.text, result.notes) == ("open {x} now", ())
+
+
+def test_a_retry_that_comes_out_worse_is_not_taken():
+    class Fickle(FakeTranslator):
+        def translate(self, texts, *, with_alignment, phrases=None, **options):
+            self.words_of = (lambda rng, words: ["worse"]) if len(self.calls) else self.words_of
+            return super().translate(texts, with_alignment=with_alignment, phrases=phrases)
+
+    (result,) = translate_marked(Fickle(lambda rng, words: [word for word in words if word != "{y}"]), ["{x} or {y}"])
+    assert result.notes == ("{y} was put in by position",)
+    assert Counter(result.text.split()) == Counter(["{x}", "or", "{y}"])
+
+
 def test_what_a_model_cannot_write_at_all_is_put_in_by_position_and_noted():
     words = {"open", "now"}
     translator = FakeTranslator(lambda rng, source: [word for word in source if word in words])
