@@ -109,6 +109,7 @@ def write_average(run: RunFolder, out_dir: Path, *, steps: Sequence[int]) -> Mod
             precision=progress.precision,
             seed=config.train.seed,
             pairs=report.train.pairs,
+            parent=config.train.init,
         ),
     )
     card = write_card(

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
 PATH = click.Path(path_type=Path)
 FAILED = 1  # exit code of a process that leaves the telling to another
-DEFAULT_RECIPE = "short"  # of the short form
+DEFAULT_RECIPE = "short"  # of the short form ...
+ADAPTING_RECIPE = "adapt"  # ... and with --init
 
 
 @click.command("train")
@@ -35,6 +36,7 @@ DEFAULT_RECIPE = "short"  # of the short form
 @click.option("--dev-target", metavar="FILE", help="Short form: its target side.")
 @click.option("--source-language", metavar="CODE", help="Language code, such as en.")
 @click.option("--target-language", metavar="CODE", help="Language code, such as de.")
+@click.option("--init", metavar="FOLDER", help="Begin with the weights and the vocabulary of this model.")
 @click.option("--out", "out_dir", type=PATH, metavar="FOLDER", help="The model folder.  [default: runs/RECIPE]")
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same folder instead of going on.")
 def command(  # noqa: PLR0913 - click gives one argument an option
@@ -48,6 +50,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     dev_target: str | None,
     source_language: str | None,
     target_language: str | None,
+    init: str | None,
     out_dir: Path | None,
     fresh: bool,
 ) -> None:
@@ -66,15 +69,18 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "data.validation_target": dev_target,
         "data.source_language": source_language,
         "data.target_language": target_language,
+        "train.init": init,
     }
     given = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in files.items() if value is not None]
-    short = {"source": source, "source-language": source_language, "target-language": target_language, "out": out_dir}
+    short = {"source": source, "out": out_dir}
+    if init is None:  # else they are the model's
+        short |= {"source-language": source_language, "target-language": target_language}
     missing = [f"--{name}" for name, value in short.items() if value is None]
     if recipe is None and missing:
         raise ConfigError(
             f"cli/train: found no recipe, and of the short form no {', '.join(missing)}; wanted a recipe, or {SHORT}."
         )
-    name = recipe or DEFAULT_RECIPE
+    name = recipe or (DEFAULT_RECIPE if init is None else ADAPTING_RECIPE)
     with _processes() as group:
         config = load(name, overrides=(*given, *overrides))
         _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh, group=group)

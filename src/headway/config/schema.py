@@ -7,6 +7,17 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
+Component = Literal[
+    "embeddings",
+    "positions",
+    "encoder",
+    "decoder",
+    "self_attention",
+    "cross_attention",
+    "feed_forward",
+    "norms",
+    "output",
+]  # parts of a model that training may leave as they are
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
 Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet"]
 
@@ -218,6 +229,24 @@ class TrainConfig(Section):
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
+    init: str = ""  # a model folder whose weights and vocabulary the run begins with; empty: drawn by the seed
+    freeze: list[Component] = []  # components that keep their weights: encoder, decoder, embeddings ...
+    extend_vocabulary: Annotated[int, Field(ge=0)] = 0  # tokens learnt from the new text, put behind those of init
+    lora_rank: Count | None = None  # train low-rank additions to the attention of init, all else frozen
+    lora_alpha: Positive | None = None  # the additions count alpha / rank; absent: as the rank, so 1
+
+    @model_validator(mode="after")
+    def _check_additions(self) -> Self:
+        if self.lora_alpha is not None and self.lora_rank is None:
+            raise ValueError("lora_alpha is set but lora_rank is not; set train.lora_rank, or take lora_alpha out")
+        if self.lora_rank is not None and (self.freeze or self.extend_vocabulary or self.sharding != "none"):
+            raise ValueError(
+                "lora_rank freezes all weights but its own, of models whole on each process; take out freeze, "
+                "extend_vocabulary and sharding, or lora_rank"
+            )
+        if self.freeze and self.sharding != "none":
+            raise ValueError("freeze needs a model that is whole on each process; set train.sharding to none")
+        return self
 
 
 class SearchConfig(Section):

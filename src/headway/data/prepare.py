@@ -18,6 +18,7 @@ from headway.corpus.pair import SentencePair
 from headway.data.cleaned import Block
 from headway.data.corpora import Progress, TrainingText, clean_corpora, corpora_of, files_of, read_corpus
 from headway.data.encoder import Encoder
+from headway.data.given import GivenVocabulary
 from headway.data.mixture import Mixture, Share
 from headway.data.prepared import (
     CorpusReport,
@@ -44,8 +45,17 @@ PARTS_OF_DATA = ("train", "validation", "test")
 Tagged = tuple[str, Block]  # pairs of one tag
 
 
-def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Progress | None = None) -> Prepared:
+def prepare(
+    config: RunConfig,
+    data_dir: Path,
+    out_dir: Path,
+    *,
+    vocabulary: GivenVocabulary | None = None,
+    on_progress: Progress | None = None,
+) -> Prepared:
     """Prepare the data that a run names, or take it from ``out_dir`` where equal input and settings prepared it.
+
+    Without a given ``vocabulary`` one is learnt from the training text.
 
     Training text is cleaned, each corpus for itself. Without validation files, ``data.held_out_pairs`` of it, chosen by
     ``train.seed``, are held out, pairs with the same source together. Validation and test text are taken as they are.
@@ -55,7 +65,8 @@ def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Pr
     Raises DataError when too few pairs are left or the disk is full, CorpusError and TextError as their rooms do.
     """
     _check_settings(config)
-    digest = _digest(config, data_dir)
+    settings = _settings(config, vocabulary)
+    digest = _digest(config, data_dir, settings)
     earlier = read_prepared(out_dir) if digest else None
     if earlier is not None and earlier.report.digest == digest:
         return earlier
@@ -63,7 +74,15 @@ def prepare(config: RunConfig, data_dir: Path, out_dir: Path, *, on_progress: Pr
         out_dir.mkdir(parents=True, exist_ok=True)
         for left in out_dir.glob(PARTS):  # by a kill
             left.unlink()
-        return _build(config, data_dir, out_dir, digest=digest, on_progress=on_progress or _ignore)
+        return _build(
+            config,
+            data_dir,
+            out_dir,
+            vocabulary=vocabulary,
+            settings=settings,
+            digest=digest,
+            on_progress=on_progress or _ignore,
+        )
     except OSError as error:
         raise DataError(
             f"data/prepare: cannot write to {out_dir}: {error.strerror or error}. Make room on that disk, or write to "
@@ -118,9 +137,9 @@ def _check_named(data: DataConfig, part: str) -> None:
         )
 
 
-def _digest(config: RunConfig, data_dir: Path) -> str:
+def _digest(config: RunConfig, data_dir: Path, settings: bytes) -> str:
     """One number for all that shapes the result; empty where a file cannot be read twice, or not at all."""
-    digest = sha256(_settings(config))
+    digest = sha256(settings)
     corpora = (corpus for part in PARTS_OF_DATA for corpus in corpora_of(config.data, part))
     try:
         for path in (data_dir / name for corpus in corpora for name in files_of(corpus)):
@@ -133,9 +152,9 @@ def _digest(config: RunConfig, data_dir: Path) -> str:
     return digest.hexdigest()
 
 
-def _digest_of_text(config: RunConfig, cleaned: Path, texts: Iterable[SentencePair]) -> str:
+def _digest_of_text(settings: bytes, cleaned: Path, texts: Iterable[SentencePair]) -> str:
     """The same for input that could be read once only: of the cleaned training text, validation and test."""
-    digest = sha256(_settings(config))
+    digest = sha256(settings)
     with cleaned.open("rb") as file:
         digest.update(file_digest(file, "sha256").digest())
     for pair in texts:
@@ -143,9 +162,9 @@ def _digest_of_text(config: RunConfig, cleaned: Path, texts: Iterable[SentencePa
     return digest.hexdigest()
 
 
-def _settings(config: RunConfig) -> bytes:
+def _settings(config: RunConfig, vocabulary: GivenVocabulary | None) -> bytes:
     """All settings that shape the result."""
-    settings = {
+    settings: dict[str, object] = {
         "version": VERSION,
         "data": config.data.model_dump(),
         "clean": config.clean.model_dump(),
@@ -153,6 +172,8 @@ def _settings(config: RunConfig) -> bytes:
         "vocab_sizes": (config.model.vocab_size, config.model.source_vocab_size),
         "seed": config.train.seed,
     }
+    if vocabulary is not None:
+        settings["vocabulary"] = vocabulary.digest()
     return json.dumps(settings, sort_keys=True).encode()
 
 
@@ -194,7 +215,16 @@ def _sum(counts: Sequence[_Counts]) -> Encoded:
     return whole.encoded()
 
 
-def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_progress: Progress) -> Prepared:
+def _build(
+    config: RunConfig,
+    data_dir: Path,
+    out_dir: Path,
+    *,
+    vocabulary: GivenVocabulary | None,
+    settings: bytes,
+    digest: str,
+    on_progress: Progress,
+) -> Prepared:
     data = config.data
     validation = _read_tagged(data, data_dir, "validation")
     test = _read_tagged(data, data_dir, "test")
@@ -202,7 +232,7 @@ def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_
     if not data.validation_source:
         validation = [(text.corpora[number].config.tag, block) for number, block in text.blocks(~text.training)]
     sample = choose_sample(text, config)
-    tokenizers = learn_vocabulary(text, sample, config, on_progress=on_progress)
+    tokenizers = learn_vocabulary(text, sample, config, given=vocabulary, on_progress=on_progress)
     clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
@@ -215,7 +245,7 @@ def _build(config: RunConfig, data_dir: Path, out_dir: Path, *, digest: str, on_
         _write_texts(test, out_dir, "test")
     cleaning = text.cleaning()
     result = Report(
-        digest=digest or _digest_of_text(config, text.cleaned.path, chain(_pairs(validation), _pairs(test))),
+        digest=digest or _digest_of_text(settings, text.cleaned.path, chain(_pairs(validation), _pairs(test))),
         pairs_read=cleaning.num_read,
         pairs_clean=cleaning.num_kept,
         cleaning=tuple(cleaning.rows()),

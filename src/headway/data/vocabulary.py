@@ -7,6 +7,7 @@ import numpy as np
 
 from headway.config.schema import RunConfig
 from headway.data.corpora import Progress, Rows, TrainingText
+from headway.data.given import GivenVocabulary
 from headway.data.mixture import quotas
 from headway.text.subword import LEARNERS
 from headway.text.tokenizer import Tokenizer
@@ -34,12 +35,20 @@ def choose_sample(text: TrainingText, config: RunConfig) -> Rows:
 
 
 def learn_vocabulary(
-    text: TrainingText, sample: Rows, config: RunConfig, *, on_progress: Progress
+    text: TrainingText,
+    sample: Rows,
+    config: RunConfig,
+    *,
+    given: GivenVocabulary | None = None,
+    on_progress: Progress,
 ) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target, one and the same if they share a vocabulary; tags are in the source's.
 
-    Held-out text stays unseen. TextError when the alphabet does not fit.
+    A ``given`` vocabulary takes the place of learning. Held-out text stays unseen. TextError when the alphabet does
+    not fit.
     """
+    if given is not None:
+        return given.settle(lambda sides: _texts(text, sample, sides, on_progress=on_progress), tags=text.tags())
     model = config.model
 
     def learn(sides: Sequence[str], vocab_size: int, tags: Sequence[str]) -> Tokenizer:

@@ -173,6 +173,8 @@ def _training(config: FolderConfig, run: RunConfig, versions: Mapping[str, str])
         f"{training.steps:,} steps, {epochs}{training.pairs:,} pairs, {duration}"
         f"precision {training.precision or 'not known'}, seed {training.seed}.",
     ]
+    if training.parent:
+        lines += ["", f"It began with the weights of the model in {_inline(training.parent)}."]
     if versions:
         lines += [
             "",

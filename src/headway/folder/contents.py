@@ -37,6 +37,7 @@ class TrainingSummary(Section):
     precision: str = ""
     seed: Annotated[int, Field(ge=0)] = 0
     pairs: Annotated[int, Field(ge=0)] = 0  # that passed the filters and were trained on
+    parent: str = ""  # the model folder whose weights the run began with
 
 
 class FolderConfig(Section):

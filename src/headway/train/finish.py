@@ -108,6 +108,7 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
             precision=progress.precision,
             seed=config.train.seed,
             pairs=session.prepared.report.train.pairs,
+            parent=config.train.init,
         ),
     )
     card = write_card(

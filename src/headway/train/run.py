@@ -19,7 +19,8 @@ from headway.data.prepare import prepare
 from headway.data.prepared import Prepared, read_prepared
 from headway.errors import CheckpointError, ConfigError, DataError
 from headway.folder.atomic import replace_file
-from headway.folder.contents import TRAINING_FOLDER, check_place
+from headway.folder.contents import TRAINING_FOLDER, ModelFolder, check_place
+from headway.train.adapt import adapted, initial_weights, open_parent, vocabulary_of
 from headway.train.distributed import ALONE, Group
 from headway.train.division import divide, idle_notice, longest_pair
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
@@ -34,7 +35,7 @@ from headway.train.session import Session, check_fit, open_session
 HORIZON_KEYS = {
     *("title", "note", "search", "evaluate"),
     *("train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"),
-    *("train.keep_last", "train.keep_best", "train.sharding"),
+    *("train.keep_last", "train.keep_best", "train.sharding", "train.init"),
 }
 FORGET_FILE = "forget"  # lies there until what ``fresh`` asked for is done
 MEASURING = ("search", "evaluate")  # sections that shape what a validation measures
@@ -73,11 +74,14 @@ def _train(
     """All of ``train``, in a folder that is held."""
     folder = out_dir / TRAINING_FOLDER
     prepared = None
+    parent = open_parent(config, out_dir)
+    if parent is not None:
+        config = adapted(config, parent)
     if group.is_first:
         fresh = fresh and _is_to_forget(folder, group)
-        prepared = yield from _begin(config, data_dir, folder, fresh=fresh, should_stop=should_stop)
+        prepared = yield from _begin(config, data_dir, folder, parent=parent, fresh=fresh, should_stop=should_stop)
     group.barrier()  # the others wait here while the first prepares
-    session, notices = _open(config, folder, prepared or _prepared(folder), group)
+    session, notices = _open(config, folder, prepared or _prepared(folder), parent=parent, group=group)
     yield from notices
     progress = session.progress
     yield Started(
@@ -99,13 +103,21 @@ def _train(
 
 
 def _begin(
-    config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, should_stop: Callable[[], bool]
+    config: RunConfig,
+    data_dir: Path,
+    folder: Path,
+    *,
+    parent: ModelFolder | None,
+    fresh: bool,
+    should_stop: Callable[[], bool],
 ) -> Generator[Event, None, Prepared]:
     """What comes before the first step and is done once, whatever the number of processes."""
     if not fresh and state_files(folder / "states"):
         yield from _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
-    prepared = prepare(config, data_dir, folder / "data", on_progress=_stop_when_asked(should_stop))
+    vocabulary = None if parent is None else vocabulary_of(parent, config.train.extend_vocabulary)
+    heard = _stop_when_asked(should_stop)
+    prepared = prepare(config, data_dir, folder / "data", vocabulary=vocabulary, on_progress=heard)
     yield DataReady(prepared)
     if not config.data.target_language:
         yield Notice(
@@ -200,7 +212,9 @@ def _check_recipe(config: RunConfig, path: Path) -> Iterator[Event]:
         yield Notice(f"validations from here on are measured otherwise than the earlier ones: {named}")
 
 
-def _open(config: RunConfig, folder: Path, prepared: Prepared, group: Group) -> tuple[Session, list[Notice]]:
+def _open(
+    config: RunConfig, folder: Path, prepared: Prepared, *, parent: ModelFolder | None, group: Group
+) -> tuple[Session, list[Notice]]:
     """The session at its first step, or as its newest whole training state has it."""
     state, problems = load_state(folder / "states")
     notices = [f"a damaged training state is passed over: {problem}" for problem in problems]
@@ -214,7 +228,12 @@ def _open(config: RunConfig, folder: Path, prepared: Prepared, group: Group) -> 
         progress = progress.model_copy(update={"threads": threads})
     progress, told = divide(progress, config.train, longest=longest_pair(prepared.store("train")), group=group)
     torch.set_num_threads(progress.threads)
-    session = open_session(config, folder, prepared=prepared, progress=progress, state=state, group=group)
+    initial = None
+    if parent is not None and state is None:
+        initial = initial_weights(parent, prepared.source_tokenizer, prepared.target_tokenizer)
+    session = open_session(
+        config, folder, prepared=prepared, progress=progress, state=state, initial=initial, group=group
+    )
     if progress.precision == "auto":
         settled = group.share(settle_precision(session.model, _typical_batch(session), device=session.device))
         session.progress = progress.model_copy(update={"precision": settled})
@@ -222,7 +241,7 @@ def _open(config: RunConfig, folder: Path, prepared: Prepared, group: Group) -> 
         told += idle_notice(_first_epoch(session), group.world_size)
     if state is not None:
         session.drop_weights()  # a kill may have come between the state and this
-    return session, [Notice(text) for text in (*notices, *told)]
+    return session, [Notice(text) for text in (*notices, *told, *session.frozen)]
 
 
 def _check_state(state: TrainingState | None, folder: Path, *, digest: str, group: Group) -> None:

@@ -1,8 +1,10 @@
 """A run under way: the model, its optimizer, where the run stands, and its files."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
@@ -15,6 +17,8 @@ from headway.errors import ConfigError, TrainingError
 from headway.model.build import build_transformer, load_weights
 from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group, is_sharded
+from headway.train.freeze import freeze
+from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
 from headway.train.optimizer import build_adam, export_moments, load_moments
 from headway.train.sharding import shard, whole_weights
 from headway.translate.backend import choose_device
@@ -34,6 +38,7 @@ class Session:
     device: torch.device
     progress: Progress
     group: Group = ALONE
+    frozen: tuple[str, ...] = ()  # what there is to tell of weights that are not trained
 
     @property
     def max_source_tokens(self) -> int:
@@ -66,12 +71,16 @@ class Session:
         return self.group.is_first or self.is_sharded
 
     def whole_model(self) -> Transformer:
-        """The model itself; of a sharded one a copy of what it is now, whole on every rank."""
-        if not self.is_sharded:
+        """The model itself; of one that is sharded or has low-rank additions a plain copy of what it is now."""
+        if not self.is_sharded and not has_low_rank(self.model):
             return self.model
         model = build_transformer(self.model_config)
-        load_weights(model, whole_weights(self.model))
+        load_weights(model, self._plain_weights())
         return model.to(self.device)
+
+    def _plain_weights(self) -> dict[str, np.ndarray]:
+        """The weights of a whole, plain model that does what this one does now; of a sharded one all ranks ask."""
+        return merged_weights(self.model) if has_low_rank(self.model) else whole_weights(self.model)
 
     def save(self) -> Path:
         """Write the training state of this moment: all ranks call this, the first one writes."""
@@ -90,7 +99,7 @@ class Session:
         train = self.config.train
         step = self.progress.step
         if self._gathers:
-            weights = whole_weights(self.model)
+            weights = self._plain_weights()
             if self.group.is_first:
                 save_weights(self.weights_folder, step, weights=weights)
         kept = steps_to_keep(
@@ -115,12 +124,18 @@ def open_session(
     prepared: Prepared,
     progress: Progress,
     state: TrainingState | None = None,
+    initial: Mapping[str, np.ndarray] | None = None,
     group: Group = ALONE,
 ) -> Session:
-    """A run at ``progress``: weights and moments of ``state``, or before the first step the model of the seed."""
+    """A run at ``progress``: weights and moments of ``state``; before the first step those of ``initial``, or drawn."""
     device = rank_device(config.train.device, group)
     model_config = real_model(config, prepared)
     model = build_transformer(model_config, seed=config.train.seed).to(device)
+    if initial is not None and state is None:
+        load_weights(model, initial)
+    if config.train.lora_rank is not None:
+        add_low_rank(model, config.train.lora_rank, alpha=config.train.lora_alpha, seed=config.train.seed)
+    told = freeze(model, config.train.freeze)
     if state is not None:
         load_weights(model, state.part("model"))
     if config.train.sharding == "fsdp" and group.world_size > 1:
@@ -139,6 +154,7 @@ def open_session(
         device=device,
         progress=progress,
         group=group,
+        frozen=tuple(told),
     )
 
 

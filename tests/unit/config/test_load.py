@@ -58,7 +58,7 @@ def test_a_packaged_name_wins_over_a_file_of_that_name_and_a_path_means_the_file
 def test_a_missing_file_is_one_line_that_names_the_nearest_recipe():
     with pytest.raises(ConfigError, match=r"^config/load: multi30k\.toml: .*nearest packaged recipe is multi30k-en-de"):
         load("multi30k.toml")
-    with pytest.raises(ConfigError, match=r"no/such: .*packaged recipes are demo, "):
+    with pytest.raises(ConfigError, match=r"no/such: .*packaged recipes are adapt, demo, "):
         load("no/such")
 
 
@@ -139,7 +139,7 @@ def test_an_empty_value_does_not_hide_an_unknown_key():
         ("[train]\nlearning_rate = 0.0", "line 2: train.learning_rate: found 0.0, wanted more than 0"),
         ("[model]\nattention_bias = 1", "line 2: model.attention_bias: found 1, wanted true or false"),
         ("[data]\nsource_language = false", "line 2: data.source_language: found false, wanted text in quotes"),
-        ("[model]\npositions = 'rope'", "found \"rope\", wanted 'sinusoidal', 'learned' or 'none'"),
+        ("[model]\nnorm_placement = 'mid'", "found \"mid\", wanted 'post' or 'pre'"),
         ("model = 3", "line 1: model: found 3, wanted a section of keys"),
         ("[[model]]\nd_ff = 3", "my.toml: model: found [{'d_ff': 3}], wanted a section of keys"),
         ("[model.d_ff]\nx = 3", "line 1: model.d_ff: found a section, wanted a whole number"),

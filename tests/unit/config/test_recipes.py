@@ -11,6 +11,7 @@ PAPER = [name for name in recipe_names() if name.startswith("wmt14")]
 
 def test_the_recipes_travel_in_the_package():
     assert recipe_names() == [
+        "adapt",
         "demo",
         "multi30k-en-de",
         "short",

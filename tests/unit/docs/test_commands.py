@@ -82,6 +82,7 @@ def workshop(tmp_path_factory):
     for place, names in ((folder, ("a", "dev", "test")), (texts, ("train", "dev", "test"))):
         for name, pairs in zip(names, (PAIRS[:47], PAIRS[47:53], PAIRS[53:]), strict=True):
             write_pairs(place, name, pairs)
+    write_pairs(folder, "legal", PAIRS[41:])
     (folder / "new.en").write_text("a dog sings outside .\n\na man sings outside .\n", encoding="utf-8")
     (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS[:47]), encoding="utf-8")
     environment = {

@@ -1,0 +1,123 @@
+"""A run that begins with the weights and the vocabulary of an earlier model (``train.init``)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from headway.config.schema import ModelConfig, RunConfig, TextConfig
+from headway.data.given import GivenVocabulary
+from headway.errors import ConfigError
+from headway.folder.contents import ModelFolder
+from headway.text.reserved import tag_name
+from headway.text.tokenizer import UNK_ID, Tokenizer
+
+OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
+OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout")
+NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
+SOURCE_ROWS = ("source_stem.embedding.weight",)
+TARGET_ROWS = ("target_stem.embedding.weight", "output.weight", "output.bias")
+
+Weights = Mapping[str, np.ndarray]
+
+
+def open_parent(config: RunConfig, out_dir: Path) -> ModelFolder | None:
+    """The model folder that the run begins with; None where it draws its own weights.
+
+    Raises FolderError for a damaged folder, ConfigError when it is the folder of the run itself, and for settings that
+    need one where none is named.
+    """
+    if not config.train.init:
+        needing = [f"train.{key}" for key in NEEDING if getattr(config.train, key)]
+        if needing:
+            raise ConfigError(
+                f"train/adapt: {', '.join(needing)} needs a model to begin with, and train.init is empty. "
+                "Remedy: name a model folder (--init), or take it out"
+            )
+        return None
+    path = Path(config.train.init)
+    if path.resolve() == out_dir.resolve():
+        raise ConfigError(
+            f"train/adapt: train.init and the run's own folder are both {out_dir}; the adapted model would replace the "
+            "one it begins with. Remedy: take another --out"
+        )
+    return ModelFolder.open(path)
+
+
+def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
+    """The recipe with the parent's model, text and, where it names none, languages.
+
+    Raises ConfigError for keys that the recipe states and that the parent has otherwise.
+    """
+    clashes = [
+        *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, "vocab_size", "source_vocab_size")),
+        *_clashes("text", config.text, parent.config.text, own=OWN_TEXT_KEYS),
+    ]
+    if clashes:
+        raise ConfigError(
+            f"train/adapt: the recipe differs from the model in {parent.path}, whose weights it begins with: "
+            f"{'; '.join(clashes)}. Remedy: take these keys out of the recipe"
+        )
+    model = parent.config.model.model_copy(update=_stated(config.model, OWN_MODEL_KEYS))
+    text = parent.config.text.model_copy(update=_stated(config.text, OWN_TEXT_KEYS))
+    languages = {
+        side: getattr(config.data, side) or getattr(parent.config, side)
+        for side in ("source_language", "target_language")
+    }
+    data = config.data.model_copy(update=languages)
+    return config.model_copy(update={"model": model, "text": text, "data": data})
+
+
+def _stated(section: ModelConfig | TextConfig, keys: tuple[str, ...]) -> dict[str, object]:
+    """Those of the keys that the recipe names."""
+    return {key: getattr(section, key) for key in keys if key in section.model_fields_set}
+
+
+def _clashes(
+    section: str, stated: ModelConfig | TextConfig, parent: ModelConfig | TextConfig, *, own: tuple[str, ...]
+) -> list[str]:
+    """Keys that the recipe names with another value than the parent's."""
+    names = sorted(stated.model_fields_set - set(own))
+    return [
+        f"{section}.{name} is {getattr(stated, name)!r}, there {getattr(parent, name)!r}"
+        for name in names
+        if getattr(stated, name) != getattr(parent, name)
+    ]
+
+
+def vocabulary_of(parent: ModelFolder, new_tokens: int) -> GivenVocabulary:
+    """The parent's tokenizers, to which ``new_tokens`` may be added."""
+    return GivenVocabulary(parent.source_tokenizer, parent.target_tokenizer, new_tokens)
+
+
+def initial_weights(parent: ModelFolder, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> Weights:
+    """The parent's weights, with a row for each token that these tokenizers have at their ends.
+
+    A new row is the mean of the rows of the tokens that wrote its token until now (of all rows for a tag, and for a
+    character that could not be written); the same for a bias on the logits.
+    """
+    weights = dict(parent.weights())
+    sides = (
+        (SOURCE_ROWS, parent.source_tokenizer, source_tokenizer),
+        (TARGET_ROWS, parent.target_tokenizer, target_tokenizer),
+    )
+    for names, old, new in sides:
+        parts = new_token_parts(old, new)
+        for name in names:
+            if name in weights and parts and len(weights[name]) == old.vocab_size:
+                weights[name] = _grown(weights[name], parts)
+    return weights
+
+
+def new_token_parts(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
+    """For each token that ``new`` has more, the old tokens that wrote it; empty where none did."""
+    return [
+        [] if tag_name(name) else [token for token in old.encode_run(name) if token != UNK_ID]
+        for name in new.names[old.vocab_size :]
+    ]
+
+
+def _grown(rows: np.ndarray, parts: list[list[int]]) -> np.ndarray:
+    """The rows and one more for each new token."""
+    mean = rows.mean(axis=0)
+    return np.concatenate([rows, np.stack([rows[part].mean(axis=0) if part else mean for part in parts])])
