@@ -18,6 +18,8 @@ from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, forced_pass
 from headway.nn.attention import fused_attention
 from headway.nn.position import POSITIONS
+from headway.search.ensemble import EnsemblePredictor
+from headway.search.phrase import Lexicon, Phrase
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import Diversity, Sampling, SearchSettings
@@ -175,6 +177,24 @@ def test_shape_letters_hold_in_cached_decoding_and_search(positions, kind):
     is_beam = kind in {"beam", "no repeats", "groups"}
     seen |= {"log_prob_BN", "score_BM", "token_ids_BMT", "parent_BC", "token_BC"} if is_beam else {"log_prob_R"}
     assert seen <= tracer.measured
+
+
+def test_shape_letters_hold_in_an_ensemble_that_is_led_to_phrases():
+    source, mask, _ = example()
+    predictor = EnsemblePredictor([TransformerPredictor(build(name).eval()) for name in ("none", "sinusoidal")])
+    lexicon = Lexicon([b"", b"", b"", b"", *(bytes([65 + token]) for token in range(27))])
+    with ShapeTracer() as tracer:
+        search(
+            predictor,
+            source,
+            mask,
+            settings=SearchSettings(5, n_best=2, no_repeat_ngram=2),
+            max_output_length_B=[9, 9, 11],
+            phrases_B=[[Phrase(b"AB"), Phrase(b"C")], [Phrase(b"DDE")], [Phrase(b"B"), Phrase(b"B")]],
+            lexicon=lexicon,
+        )
+    tracer.check()
+    assert {"log_probs_MRV", "state_BNC", "count_BMC", "tokens_BNCK", "next_XV", "log_prob_BM"} <= tracer.measured
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

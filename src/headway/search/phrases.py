@@ -8,8 +8,9 @@ when every phrase is in it as often as it is asked for; occurrences may overlap.
 Departures: a phrase is recognised by its bytes, whatever tokens write it; and the beam is at least as wide as there
 are banks (up to ``phrase.WIDEST``), so that phrases come in where they are most probable, not where the beam is full.
 
-Shapes: B sentences, S source positions, N hypotheses of each, M extensions looked at, C phrases of a sentence (padded),
-X states of all phrases, V vocabulary, K suggestions, Q kept sentences.
+Shapes: B sentences, S source positions, N hypotheses of each, L likeliest extensions, M extensions looked at, C phrases
+of a sentence (padded), X states of all phrases, V vocabulary, K suggestions of a state (in ``follow`` kept sentences), J
+suggestions of a hypothesis.
 """
 
 from collections import Counter
@@ -64,15 +65,15 @@ class PhraseChooser:
         constraint.forbid(scores_BNV, step)
         self._forbid_end(scores_BNV, constraint.limit_B <= step + 1)
         # A phrase may repeat what was there before; the rest may not.
-        suggested_BNM = self._suggested()
-        suggested_score_BNM = scores_BNV.gather(2, suggested_BNM)
+        suggested_BNJ = self._suggested()
+        suggested_score_BNJ = scores_BNV.gather(2, suggested_BNJ)
         constraint.forbid(scores_BNV, step, live.token_ids_BNT)
         num_live, vocab_size = scores_BNV.shape[1:]
-        log_prob_BM, place_BM = best_places(scores_BNV.flatten(1), size)
+        log_prob_BL, place_BL = best_places(scores_BNV.flatten(1), size)
         best_score_BN, best_BN = scores_BNV.max(dim=2)
-        first_N = torch.arange(num_live, device=place_BM.device) * vocab_size
-        places = [place_BM, first_N + best_BN, (first_N[:, None] + suggested_BNM).flatten(1)]
-        log_probs = [log_prob_BM, best_score_BN, suggested_score_BNM.flatten(1)]
+        first_N = torch.arange(num_live, device=place_BL.device) * vocab_size
+        places = [place_BL, first_N + best_BN, (first_N[:, None] + suggested_BNJ).flatten(1)]
+        log_probs = [log_prob_BL, best_score_BN, suggested_score_BNJ.flatten(1)]
         return self._ordered(torch.cat(places, dim=1), torch.cat(log_probs, dim=1), vocab_size)
 
     def follow(self, ended: Candidates, going_on: Candidates, kept_K: Tensor) -> Self:
