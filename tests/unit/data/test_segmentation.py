@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headway.config.load import load_text
+from headway.data.batching import plan_epoch
 from headway.data.loader import batches, collate
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store, StoreWriter
@@ -105,6 +106,15 @@ def test_epochs_differ_and_a_resumed_run_sees_what_a_run_never_stopped_sees(toke
     for (_, wanted), (_, found) in zip(steps[8:], later, strict=False):
         assert [batch.source_BS.tolist() for batch in found] == [batch.source_BS.tolist() for batch in wanted]
         assert [batch.target_out_BT.tolist() for batch in found] == [batch.target_out_BT.tolist() for batch in wanted]
+
+
+def test_a_step_holds_what_is_drawn_for_its_pairs_in_its_epoch(tokenizers, store):
+    segmentation = segmentation_of(tokenizers)
+    found = batches(store, segmentation=segmentation, **BUDGETS)
+    for epoch in range(3):
+        for rows in plan_epoch(store, epoch=epoch, **BUDGETS):
+            wanted = [collate(store, few, segmentation=segmentation, epoch=epoch).source_BS.tolist() for few in rows]
+            assert [batch.source_BS.tolist() for batch in next(found)[1]] == wanted
 
 
 def test_several_processes_together_see_what_one_sees(tokenizers, store):
