@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from headway.config.schema import CleanConfig, DataConfig
@@ -35,12 +36,13 @@ _TOKENS_A_WORD = 4 / 3
 _TOKENS_A_CHARACTER = 0.7  # in scripts without spaces
 _SPACELESS = frozenset({"Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"})
 _STRAY_LETTERS = 0.1  # share of the letters of a text that are in its language's scripts, and yet it is in another
+_STRETCHES_TOLD = 10
 _FEWEST_CASED = 20  # texts, below which nothing is said of capitals
 _FEWEST_TOKENISED = 0.05  # share, below which spaces before punctuation are taken for slips
 
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_DIGIT = re.compile(r"\D+")
-_TOKENISED = re.compile(r"(?<=\w) [,.](?: |$)|\w @-@ \w|\w &apos;s?\b")
+_TOKENISED = re.compile(r"(?<=\S) [,.](?: |$)|\w @-@ \w|\w &apos;s?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class FileReport:
     source: SideReport
     target: SideReport
     ratio: tuple[float, float, float]
-    stretches: tuple[tuple[int, int, int, int], ...]  # first line, last line, pairs, shift
+    stretches: tuple[tuple[int, int, int, int], ...]  # first line, last line, pairs, shift (0: none)
     findings: tuple[Finding, ...]
 
 
@@ -176,12 +178,11 @@ class Audit:
         """Look at a file. One that cannot be read to its end counts as far as it was read, and the error is kept.
 
         ``may_reopen``: ``open_file`` may be called again, for examples. ``lacking`` is filled while the file is read:
-        languages beside the two, and how many texts there are in them.
+        the languages of the file, and how many texts there are in them.
         """
         sides = (_Side(self._scripts[0]), _Side(self._scripts[1]))
         start = len(self._repetition)
         file = _File(name, open_file if may_reopen else None, start, Tally(name), sides)
-        file.lacking = {} if lacking is None else lacking
         self._files.append(file)
         self._repetition.start_file()
         try:
@@ -190,6 +191,7 @@ class Audit:
         except CorpusError as error:
             file.error = str(error)
         file.stop = len(self._repetition)
+        file.lacking = dict(lacking or {})  # a copy, for reading again fills it again
 
     def sample(self) -> list[SentencePair]:
         """Pairs of every file, chosen by their fingerprints."""
@@ -294,8 +296,7 @@ class Audit:
     # At the end
 
     def _file_report(self, file: _File, repeated: list[Finding]) -> FileReport:
-        stretches, shifted = self._shifted(file)
-        findings = [*self._counted(file), *repeated, *shifted]
+        findings = [*self._counted(file), *repeated, *self._shifted(file)]
         return FileReport(
             file.name,
             file.pairs,
@@ -303,7 +304,7 @@ class Audit:
             file.sides[0].report(file.identified.languages["source"]),
             file.sides[1].report(file.identified.languages["target"]),
             file.ratios.result(),
-            stretches,
+            tuple(self._lines(file, stretch) for stretch in file.stretches),
             sort_findings(findings),
         )
 
@@ -371,35 +372,45 @@ class Audit:
             note = f"{where}: {shown.source} | {shown.target}"
         return example_of(texts.get(place, SentencePair("", "", line)), self._files[file].name, note)
 
-    def _shifted(self, file: _File) -> tuple[tuple[tuple[int, int, int, int], ...], list[Finding]]:
-        if not file.stretches:
-            return (), []
-        first = [file.start + stretch.first for stretch in file.stretches[:NUM_EXAMPLES]]
-        wanted = {
-            place
-            for place, stretch in zip(first, file.stretches, strict=False)
-            for place in (place, place + stretch.shift)
-        }
-        texts = self._read_again({place for place in wanted if file.start <= place < file.stop})
-        told: list[tuple[int, int, int, int]] = []
+    def _shifted(self, file: _File) -> list[Finding]:
+        """The stretches of a file as findings: those that are shifted, and those that belong to nothing nearby."""
+        found: list[Finding] = []
+        for kind in ("shifted", "unrelated"):
+            chosen = [stretch for stretch in file.stretches if (stretch.shift == 0) == (kind == "unrelated")]
+            if not chosen:
+                continue
+            count = sum(stretch.end - stretch.first for stretch in chosen)
+            told = [self._lines(file, stretch) for stretch in chosen[:_STRETCHES_TOLD]]
+            where = "; ".join(
+                f"{file.name} lines {first:,} to {last:,}" + (f" by {shift:+d}" if shift else "")
+                for first, last, _, shift in told
+            )
+            more = f" and {len(chosen) - len(told):,} more" if len(chosen) > len(told) else ""
+            severity = KINDS[kind].severity(count / file.pairs)
+            examples = self._stretch_examples(file, chosen[:NUM_EXAMPLES])
+            found.append(Finding(kind, severity, count, file.pairs, examples, where + more))
+        return found
+
+    def _stretch_examples(self, file: _File, stretches: Sequence[Stretch]) -> tuple[Example, ...]:
+        """The first pair of each stretch, and beside it the target that fits."""
+        firsts = [file.start + stretch.first for stretch in stretches]
+        fitting = [first + stretch.shift for first, stretch in zip(firsts, stretches, strict=True)]
+        texts = self._read_again({place for place in (*firsts, *fitting) if file.start <= place < file.stop})
         examples: list[Example] = []
-        for stretch in file.stretches:
-            place = file.start + stretch.first
-            lines = self._repetition.where(place)[1], self._repetition.where(file.start + stretch.end - 1)[1]
-            told.append((*lines, stretch.end - stretch.first, stretch.shift))
-            fits = texts.get(place + stretch.shift)
-            where = f"{abs(stretch.shift)} {'further down' if stretch.shift > 0 else 'further up'}"
-            note = f"lines {lines[0]:,} to {lines[1]:,}: the translation stands {where}"
-            if fits is not None:
-                note += f": {example_of(fits, '').target}"
-            examples.append(example_of(texts.get(place, SentencePair("", "", lines[0])), file.name, note))
-        count = sum(row[2] for row in told)
-        severity = KINDS["shifted"].severity(count / file.pairs)
-        detail = "; ".join(f"{file.name} lines {row[0]:,} to {row[1]:,} by {row[3]:+d}" for row in told[:10])
-        more = f" and {len(told) - 10:,} more" if len(told) > 10 else ""
-        return tuple(told), [
-            Finding("shifted", severity, count, file.pairs, tuple(examples[:NUM_EXAMPLES]), detail + more)
-        ]
+        for place, fits, stretch in zip(firsts, fitting, stretches, strict=True):
+            first, last, _, shift = self._lines(file, stretch)
+            note = f"lines {first:,} to {last:,}"
+            if shift:
+                note += f": the translation stands {abs(shift)} further {'down' if shift > 0 else 'up'}"
+                note += f": {example_of(texts[fits], '').target}" if fits in texts else ""
+            examples.append(example_of(texts.get(place, SentencePair("", "", first)), file.name, note))
+        return tuple(examples)
+
+    def _lines(self, file: _File, stretch: Stretch) -> tuple[int, int, int, int]:
+        """First line, last line, pairs and shift of a stretch."""
+        first = self._repetition.where(file.start + stretch.first)[1]
+        last = self._repetition.where(file.start + stretch.end - 1)[1]
+        return first, last, stretch.end - stretch.first, stretch.shift
 
     def _read_again(self, places: set[int]) -> dict[int, SentencePair]:
         """The pairs at these places, of files that may be read again."""
@@ -409,11 +420,12 @@ class Audit:
             if not wanted or file.open_again is None:
                 continue
             last = max(wanted)
-            for place, pair in enumerate(file.open_again(), file.start):
-                if place in wanted:
-                    found[place] = pair
-                if place == last:
-                    break
+            with suppress(CorpusError):  # the file was changed meanwhile: there are no texts to show
+                for place, pair in enumerate(file.open_again(), file.start):
+                    if place in wanted:
+                        found[place] = pair
+                    if place == last:
+                        break
         return found
 
     def _total(self, files: Sequence[FileReport]) -> FileReport:
@@ -478,7 +490,7 @@ def _languages(file: _File) -> list[Finding]:
 
 
 def _lacking(file: _File) -> list[Finding]:
-    """Languages that a file holds beside the two, where units lack one of these."""
+    """The languages of a file whose units lack one of the two."""
     count = sum(file.tally.counts.get(f"empty-{side}", 0) for side in SIDES)
     if not file.lacking or not count:
         return []

@@ -173,6 +173,13 @@ KINDS: dict[str, Kind] = {
         "stretch.",
         fatal=0.05,
     ),
+    "unrelated": Kind(
+        "source and target have nothing in common, nor have their neighbours",
+        "In these lines no target is the translation of its source.",
+        "Look whether the two files belong together, line by line; restore the original files, or remove the stretch.",
+        costly=0.001,
+        fatal=0.2,
+    ),
     "test-overlap": Kind(
         "the training text holds text of the test set",
         "Scores on that test set are too good to be true.",
@@ -344,7 +351,7 @@ KINDS: dict[str, Kind] = {
         fatal=0.5,
     ),
     "other-languages": Kind(
-        "units in which one of the two languages is missing, beside others that the file holds",
+        "units that lack one of the two languages, in a file of several",
         "They give no pair.",
         "Name the languages that the file has (--source-language, --target-language).",
         costly=0.5,

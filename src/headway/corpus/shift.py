@@ -11,7 +11,8 @@ from collections import deque
 from typing import NamedTuple
 
 REACH = 3  # lines that a shift may be
-SHORTEST = 5  # pairs of a stretch that is told
+SHORTEST = 5  # pairs of a stretch that is told ...
+SHORTEST_UNRELATED = 20  # ... and of one in which the texts belong to nothing nearby
 
 # Natural logarithms of odds, chosen on Tatoeba and Home Assistant with lines taken out (tests have other text).
 _CHANGE = 10.0
@@ -19,6 +20,10 @@ _ONE_SHARED, _MORE_SHARED = 1.5, 2.6
 _SAME_END, _OTHER_END = 0.2, -0.8
 _LENGTH_WEIGHT, _WORST_LENGTH = 4.0, -2.0  # a factor of 1.4 costs 0.5
 _ABSENT = -1.0
+_UNRELATED = -0.6  # where no shift fits any better, texts belong to nothing nearby
+
+_NONE = REACH + 1  # stands for a shift where the texts belong to nothing nearby
+_SHIFTS = (*range(-REACH, REACH + 1), _NONE)
 
 _PIECE = re.compile(r"\d+|[^\W\d_]{4,}")
 _PREFIX = 4  # characters of a word: cognates often differ at their end
@@ -29,7 +34,10 @@ _SLOWLY = 0.01  # how fast the mean of the length ratio follows the text
 
 
 class Stretch(NamedTuple):
-    """Pairs from place ``first`` (from 0) to before ``end``: the source belongs to the target ``shift`` pairs on."""
+    """Pairs from place ``first`` (from 0) to before ``end``: the source belongs to the target ``shift`` pairs on.
+
+    0: it belongs to none nearby.
+    """
 
     first: int
     end: int
@@ -67,9 +75,7 @@ class ShiftFinder:
         self._num_scored = 0
         self._mean = 0.0
         self._weight = 0.0
-        self._courses = [
-            _Course(0.0 if shift == 0 else -_CHANGE, _Change(0, shift, None)) for shift in range(-REACH, REACH + 1)
-        ]
+        self._courses = [_Course(0.0 if shift == 0 else -_CHANGE, _Change(0, shift, None)) for shift in _SHIFTS]
 
     def add(self, source: str, target: str) -> None:
         """Take note of the next pair."""
@@ -87,7 +93,9 @@ class ShiftFinder:
         stretches: list[Stretch] = []
         end, change = self._num_scored, max(self._courses, key=lambda course: course.score).changes
         while True:
-            if change.shift and end - change.place >= SHORTEST:
+            if change.shift == _NONE and end - change.place >= SHORTEST_UNRELATED:
+                stretches.append(Stretch(change.place, end, 0))
+            elif change.shift not in (0, _NONE) and end - change.place >= SHORTEST:
                 stretches.append(Stretch(change.place, end, change.shift))
             if change.before is None:
                 return stretches[::-1]
@@ -105,18 +113,22 @@ class ShiftFinder:
         """Lengthen every course by the pair whose source is the oldest of those that wait."""
         best = max(self._courses, key=lambda course: course.score)
         floor = best.score - _CHANGE
+        unrelated = 0.0 if source is None else _UNRELATED
         courses: list[_Course] = []
-        for number, (target, course) in enumerate(zip(self._targets, self._courses, strict=True)):
-            odds = 0.0 if source is None else self._odds(source, target)
+        targets: list[_Features | None] = [*self._targets, None]
+        for shift, target, course in zip(_SHIFTS, targets, self._courses, strict=True):
+            odds = self._odds(source, target) if shift != _NONE else unrelated
             if course.score >= floor:
                 courses.append(_Course(course.score + odds, course.changes))
             else:
-                courses.append(_Course(floor + odds, _Change(self._num_scored, number - REACH, best.changes)))
+                courses.append(_Course(floor + odds, _Change(self._num_scored, shift, best.changes)))
         self._courses = courses
         self._num_scored += 1
 
-    def _odds(self, source: _Features, target: _Features | None) -> float:
+    def _odds(self, source: _Features | None, target: _Features | None) -> float:
         """How well two texts fit, as the logarithm of odds but for a constant."""
+        if source is None:
+            return 0.0
         if target is None:
             return _ABSENT
         far = target.length - source.length - self._mean
