@@ -204,9 +204,9 @@ def training_memory(
     embeddings:    3 d in each stack
 
     More is kept by: another activation than relu, 2 ff in the place of ff, or 4 ff where it is gated; dropout within,
-    2 ff more; RMSNorm, d more a norm; pre-norm, the input of one norm more a stack; fewer heads of keys, K more an attention. On a CPU
-    dropout of attention weights keeps 3 h n more an attention, and T5's positions h n more a self-attention, with
-    sentences of n = ``length`` tokens.
+    2 ff more; RMSNorm, d more a norm; pre-norm, the input of one norm more a stack; fewer heads of keys, K more an
+    attention. On a CPU dropout of attention weights keeps 3 h n more an attention, and T5's positions h n more a
+    self-attention, with sentences of n = ``length`` tokens.
 
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
     thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
