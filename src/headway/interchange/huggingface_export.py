@@ -60,13 +60,15 @@ def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str])
     beside.mkdir(parents=True)
     try:
         _write(beside, folder, config=config, generation_values=values, weights=weights, notices=notices)
-        verified = _verify(folder, beside, weights, sentences)
+        verified, left_out = _verify(folder, beside, weights, sentences)
         _flush(beside)
         beside.rename(out)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
     sync_folder(out.resolve().parent)
+    if left_out:
+        notices += (f"{left_out:,} sentences are blank or longer than the model takes, and were not compared",)
     return Exported(out, verified, notices)
 
 
@@ -120,8 +122,10 @@ def _write(
     write_weights(path / WEIGHTS_FILE, to_marian(weights, folder.config.model), metadata={"format": "pt"})
 
 
-def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], sentences: Sequence[str]) -> Verified:
-    """Compare what was written, read back from the disk, with the model."""
+def _verify(
+    folder: ModelFolder, path: Path, weights: Mapping[str, Array], sentences: Sequence[str]
+) -> tuple[Verified, int]:
+    """Compare what was written, read back from the disk, with the model; and how many sentences could not be."""
     from headway.interchange.reading import read_model  # noqa: PLC0415 - loads torch, after all else was checked
     from headway.interchange.transformers_reading import TransformersReading, is_installed  # noqa: PLC0415 - as above
     from headway.interchange.verification import verify  # noqa: PLC0415 - as above
@@ -141,12 +145,13 @@ def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], sente
             read_weights(path / WEIGHTS_FILE), marian.model, source_rows=rows[0], target_rows=rows[1]
         )
         theirs = read_model(model, arrays, name="Headway's own reading, as transformers is not installed")
-    return verify(
+    verified = verify(
         ours,
         theirs,
         sources=[(*encoded[place], EOS_ID) for place in kept],
         texts=[texts[place] for place in kept],
     )
+    return verified, len(sentences) - len(kept)
 
 
 def _flush(path: Path) -> None:

@@ -32,11 +32,8 @@ class Imported:
 
 
 def is_huggingface(path: Path) -> bool:
-    """Whether a folder looks like one of Hugging Face's MarianMT models."""
-    try:
-        return SourceFolder.open(path).read_json(CONFIG_FILE).get("model_type") == "marian"
-    except InterchangeError:
-        return False
+    """Whether a folder looks like one of Hugging Face's; whether its model will do is seen when it is read."""
+    return SourceFolder.open(path).has(CONFIG_FILE)
 
 
 def import_huggingface(path: Path, out: Path, unsafe: bool) -> Imported:

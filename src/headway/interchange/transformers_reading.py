@@ -1,7 +1,6 @@
 """A MarianMT folder as Hugging Face's own library reads it; only where that is installed."""
 
 import importlib.util
-import logging
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -82,12 +81,16 @@ def _until_eos(ids: list[int]) -> Ids:
 @contextmanager
 def _quiet() -> Generator[None]:
     """What the library has to say is for those who call it themselves."""
-    logger = logging.getLogger("transformers")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from transformers.utils import logging  # noqa: PLC0415 - an optional library that takes seconds to load
+
+        before, shows_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
             yield
-    finally:
-        logger.setLevel(before)
+        finally:
+            logging.set_verbosity(before)
+            if shows_progress:
+                logging.enable_progress_bar()
