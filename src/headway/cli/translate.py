@@ -1,9 +1,8 @@
 """``headway translate``: standard input to standard output, files, TSV, JSONL; or the scores of given pairs."""
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -12,10 +11,9 @@ import click
 
 from headway.cli.documents import check_document, fill_document
 from headway.cli.options import tag_option
-from headway.cli.reports import count
+from headway.cli.records import FORMATS, SCORE_FORMATS, Notes, Settings, line_pairs, translate_rows, with_phrases
 from headway.cli.search_options import given_search_options, is_given, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
-from headway.errors import CorpusError
 from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from headway.translate.translation import PairScore
     from headway.translate.translator import Translator
 
-_TABS = str.maketrans("\t", " ")
 _OF_LINES = {  # what a document has no use for
     "output": "--output",
     "output_format": "--format",
@@ -35,70 +32,8 @@ _OF_LINES = {  # what a document has no use for
     "phrase_file": "--phrases",
     "markup": "--markup",
     "targets": "--score",
-    "phrases": "--phrase",
-    "phrase_file": "--phrases",
 }
 MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "plain", "html": "html", "xml": "xml"}
-_NAMED = 10  # line numbers that a warning names
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """How to translate, as the options say."""
-
-    decoding: Decoding
-    alignment: bool
-    prefix: str
-    phrases: tuple[str, ...]
-    phrase_file: str | None
-    batch_tokens: int | None
-    syntax: "Syntax | None"
-    numbers: bool
-
-
-@dataclass
-class _Notes:
-    """What a user must hear of after the last line, by line number from 1."""
-
-    cut: list[int] = field(default_factory=list[int])
-    split: list[int] = field(default_factory=list[int])
-    unknown: list[int] = field(default_factory=list[int])
-    unmet: list[int] = field(default_factory=list[int])
-    tabs: list[int] = field(default_factory=list[int])
-    problems: list[int] = field(default_factory=list[int])
-    mended: list[int] = field(default_factory=list[int])
-
-    def add(self, number: int, marked: "MarkedTranslation") -> None:
-        """Take in one translation."""
-        translation = marked.translation
-        if marked.problems:
-            self.problems.append(number)
-        elif marked.notes:
-            self.mended.append(number)
-        if translation.is_cut:
-            self.cut.append(number)
-        if translation.num_pieces > 1:
-            self.split.append(number)
-        if translation.num_unknown:
-            self.unknown.append(number)
-        if not translation.phrases_met:
-            self.unmet.append(number)
-
-    def tell(self) -> None:
-        """Print one line on standard error for each kind of thing that happened."""
-        for numbers, what in (
-            (self.cut, "reached the length limit, so the translation may be incomplete (JSONL: is_cut)"),
-            (self.split, "longer than the model was trained on, translated in pieces"),
-            (self.unknown, "with characters outside the model's vocabulary, which it saw as one unknown token"),
-            (self.unmet, "without a phrase that was asked for (JSONL: phrases_met)"),
-            (self.tabs, "with tabs inside a text, written as spaces, because tabs separate the columns"),
-            (self.problems, "where tags or placeholders are not those of the source (JSONL: problems)"),
-            (self.mended, "where the model lost or invented placeholders, mended by position (JSONL: notes)"),
-        ):
-            if numbers:
-                named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
-                more = ", ..." if len(numbers) > _NAMED else ""
-                click.echo(f"headway: {count(len(numbers), 'line')} {what}: line {named}{more}", err=True)
 
 
 @click.command("translate")
@@ -172,7 +107,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     Example: headway translate in.xlf out.xlf -m runs/demo
     """
-    settings = _Settings(
+    settings = Settings(
         replace(decoding, n_best=n_best),
         alignment=alignment,
         prefix=prefix,
@@ -208,17 +143,17 @@ def command(  # noqa: PLR0913 - one parameter an option
         )
         return
     lines = chain.from_iterable(text.split("\n") for text in sentences) if sentences else read_lines(file)
-    notes = _Notes()
+    notes = Notes()
     with open_writer(output) as writer:
         if targets is None:
-            wanted = _with_phrases(lines, settings, name="--sentence" if sentences else name_of(file))
+            wanted = with_phrases(lines, settings, name="--sentence" if sentences else name_of(file))
             typed = not sentences and file == STANDARD_STREAM and sys.stdin.isatty()
             records = _translate(translator, wanted, settings, chunk=1 if typed else None, notes=notes)
             _write(
                 writer, (FORMATS[output_format](*record, notes) for record in records), flush=output == STANDARD_STREAM
             )
         else:
-            pairs = _pairs(
+            pairs = line_pairs(
                 lines, read_lines(targets), names=("--sentence" if sentences else name_of(file), name_of(targets))
             )
             scored = _score(translator, pairs, batch_tokens=batch_tokens)
@@ -235,7 +170,7 @@ def _check_inputs(file: str, sentences: tuple[str, ...], others: dict[str, str |
         raise click.UsageError(f"Standard input cannot be both sides; name a file for FILE or for {piped[0]}.")
 
 
-def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
+def _check(settings: Settings, output_format: str, *, scores: bool) -> None:
     """Refuse combinations in which an option would be ignored."""
     if settings.decoding.n_best != 1 and output_format != "jsonl":
         raise click.UsageError("--n-best above 1 needs --format jsonl: with the others, n lines in are n lines out.")
@@ -261,94 +196,23 @@ def _check(settings: _Settings, output_format: str, *, scores: bool) -> None:
         raise click.UsageError("--phrase and --phrases need a beam, not --sample, --mbr or --diversity-groups.")
 
 
-def _with_phrases(lines: Iterator[str], settings: _Settings, *, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each line with what its translation must contain; raises CorpusError for unequal files."""
-    if settings.phrase_file is None:
-        return ((line, settings.phrases) for line in lines)
-    pairs = _pairs(lines, read_lines(settings.phrase_file), names=(name, name_of(settings.phrase_file)))
-    return (
-        (line, (*settings.phrases, *(phrase for phrase in row.split("\t") if phrase.strip()))) for line, row in pairs
-    )
-
-
 def _translate(
     translator: "Translator",
     lines: Iterator[tuple[str, tuple[str, ...]]],
-    settings: _Settings,
+    settings: Settings,
     *,
     chunk: int | None,
-    notes: _Notes,
+    notes: Notes,
 ) -> Iterator[tuple[int, str, "MarkedTranslation"]]:
     """Each line's number, text and translation."""
-    sources, kept = tee(lines)
-    wanted = None
-    if settings.phrases or settings.phrase_file is not None:
-        sources, with_phrases = tee(sources)
-        wanted = (own for _, own in with_phrases)
-    translations = _marked(translator, (line for line, _ in sources), settings, phrases=wanted, chunk=chunk)
-    for number, ((source, _), translation) in enumerate(zip(kept, translations, strict=True), start=1):
-        notes.add(number, translation)
-        yield number, source, translation
+    from headway.translate.lines import CHUNK, in_chunks
 
-
-def _marked(
-    translator: "Translator",
-    lines: Iterable[str],
-    settings: _Settings,
-    *,
-    phrases: Iterable[tuple[str, ...]] | None,
-    chunk: int | None,
-) -> Iterator["MarkedTranslation"]:
-    """Each line's translation, with its markup unless that is not to be looked at."""
-    from headway.text.markup import parse
-    from headway.translate.lines import CHUNK, translate_lines
-    from headway.translate.marked import translate_parsed_lines, unchecked
-
-    if settings.syntax is not None:
-        syntax = settings.syntax
-        yield from translate_parsed_lines(
-            translator,
-            (parse(line, syntax=syntax, numbers=settings.numbers) for line in lines),
-            decoding=settings.decoding,
-            batch_tokens=settings.batch_tokens,
-            target_prefix=settings.prefix,
-            phrases=phrases,
-            with_alignment=settings.alignment,
-            chunk=chunk or CHUNK,
-        )
-        return
-    for translation in translate_lines(
-        translator,
-        lines,
-        decoding=settings.decoding,
-        batch_tokens=settings.batch_tokens,
-        target_prefix=settings.prefix,
-        phrases=phrases,
-        with_alignment=settings.alignment,
-        chunk=chunk or CHUNK,
-    ):
-        yield unchecked(translation)
-
-
-def _pairs(sources: Iterator[str], targets: Iterator[str], *, names: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Pairs of lines; raises CorpusError with both counts when one side ends first."""
-    count = 0
-    for source in sources:
-        target = next(targets, None)
-        if target is None:
-            raise _unequal(names, count + 1 + sum(1 for _ in sources), count)
-        count += 1
-        yield source, target
-    rest = sum(1 for _ in targets)
-    if rest:
-        raise _unequal(names, count, count + rest)
-
-
-def _unequal(names: tuple[str, str], num_sources: int, num_targets: int) -> CorpusError:
-    return CorpusError(
-        f"cli/translate: {names[0]} has {num_sources:,} lines, {names[1]} has {num_targets:,}; "
-        "pairs need equal counts. Remedy: restore the original files."
-    )
+    number = 0
+    for rows in in_chunks(lines, chunk=chunk or CHUNK):
+        for (source, _), translation in zip(rows, translate_rows(translator, rows, settings), strict=True):
+            number += 1
+            notes.add(number, translation)
+            yield number, source, translation
 
 
 def _score(
@@ -369,90 +233,3 @@ def _write(writer: TextIO, records: Iterable[str], *, flush: bool) -> None:
         writer.write(record + "\n")
         if flush:
             writer.flush()
-
-
-def _as_line(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
-    return marked.text
-
-
-def _as_tsv(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
-    translation = marked.translation
-    columns = [*_columns(number, source, marked.text, notes), f"{translation.score:.6f}"]
-    if translation.alignment is not None:
-        columns.append(" ".join(f"{source}-{target}" for source, target in translation.alignment))
-    return "\t".join(columns)
-
-
-def _as_json(number: int, source: str, marked: "MarkedTranslation", notes: _Notes) -> str:
-    translation = marked.translation
-    record: dict[str, object] = {"source": source, **_fields(marked)}
-    record |= {
-        "source_tokens": translation.source_tokens,
-        "num_pieces": translation.num_pieces,
-        "num_unknown": translation.num_unknown,
-    }
-    if marked.tags_ok is not None:
-        record |= {"tags_ok": marked.tags_ok, "problems": marked.problems, "notes": marked.notes}
-    if translation.alignment is not None:
-        record["alignment"] = translation.alignment
-    if marked.alternatives:
-        record["alternatives"] = [_alternative(alternative) for alternative in marked.alternatives]
-    return json.dumps(record, ensure_ascii=False)
-
-
-def _alternative(marked: "MarkedTranslation") -> dict[str, object]:
-    """A further translation, with its problems where it has any."""
-    return _fields(marked) | ({"problems": marked.problems} if marked.problems else {})
-
-
-def _fields(marked: "MarkedTranslation") -> dict[str, object]:
-    """What every translation and alternative has."""
-    translation = marked.translation
-    return {
-        "text": marked.text,
-        "score": translation.score,
-        "log_prob": translation.log_prob,
-        "tokens": translation.tokens,
-        "is_cut": translation.is_cut,
-        "phrases_met": translation.phrases_met,
-        "count": translation.count,
-    }
-
-
-def _score_as_line(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
-    return f"{score.log_prob:.6f}"
-
-
-def _score_as_tsv(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
-    return "\t".join([*_columns(number, *pair, notes), f"{score.log_prob:.6f}", str(score.num_tokens)])
-
-
-def _score_as_json(number: int, pair: tuple[str, str], score: "PairScore", notes: _Notes) -> str:
-    record = {
-        "source": pair[0],
-        "target": pair[1],
-        "log_prob": score.log_prob,
-        "num_tokens": score.num_tokens,
-        "tokens": score.tokens,
-        "token_log_probs": score.token_log_probs,
-    }
-    return json.dumps(record, ensure_ascii=False)
-
-
-def _columns(number: int, source: str, target: str, notes: _Notes) -> list[str]:
-    """Two texts as TSV columns."""
-    if "\t" in source + target:
-        notes.tabs.append(number)
-    return [source.translate(_TABS), target.translate(_TABS)]
-
-
-FORMATS: dict[str, Callable[[int, str, "MarkedTranslation", _Notes], str]] = {
-    "lines": _as_line,
-    "tsv": _as_tsv,
-    "jsonl": _as_json,
-}
-SCORE_FORMATS: dict[str, Callable[[int, tuple[str, str], "PairScore", _Notes], str]] = {
-    "lines": _score_as_line,
-    "tsv": _score_as_tsv,
-    "jsonl": _score_as_json,
-}

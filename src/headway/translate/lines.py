@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from headway.translate.decoding import Decoding
 from headway.translate.translation import PairScore, Translation
@@ -9,6 +10,17 @@ from headway.translate.translator import Translator
 
 FIRST_CHUNK = 32  # lines: the first output comes soon ...
 CHUNK = 2048  # ... and later chunks are long, so that batches hold sentences of like length
+
+Item = TypeVar("Item")
+
+
+def in_chunks(items: Iterable[Item], *, chunk: int = CHUNK) -> Iterator[list[Item]]:
+    """Lists of items, each twice as long as the one before it, up to ``chunk``."""
+    items = iter(items)
+    size = min(FIRST_CHUNK, chunk)
+    while some := list(islice(items, size)):
+        yield some
+        size = min(2 * size, chunk)
 
 
 def translate_lines(
@@ -27,10 +39,8 @@ def translate_lines(
     ``target_prefix`` is what every output must begin with, ``phrases`` has a list for each line; the other settings are
     those of ``Translator.translate``.
     """
-    lines = iter(lines)
     wanted = None if phrases is None else iter(phrases)
-    size = min(FIRST_CHUNK, chunk)
-    while texts := list(islice(lines, size)):
+    for texts in in_chunks(lines, chunk=chunk):
         yield from translator.translate(
             texts,
             decoding=decoding,
@@ -39,7 +49,6 @@ def translate_lines(
             phrases=None if wanted is None else list(islice(wanted, len(texts))),
             with_alignment=with_alignment,
         )
-        size = min(2 * size, chunk)
 
 
 def score_lines(

@@ -19,7 +19,7 @@ from headway.text.placement import Atom, place_marks
 from headway.text.tag import Syntax
 from headway.text.tokenizer import UNK_ID, Tokenizer
 from headway.translate.decoding import Decoding
-from headway.translate.lines import CHUNK, FIRST_CHUNK
+from headway.translate.lines import CHUNK, in_chunks
 from headway.translate.phrases import has_phrases
 from headway.translate.translation import Translation
 from headway.translate.translator import Translator
@@ -179,10 +179,8 @@ def translate_parsed_lines(
     chunk: int = CHUNK,
 ) -> Iterator[MarkedTranslation]:
     """Translate as ``translate_parsed`` does, as texts come, ``chunk`` at most at a time; memory holds one chunk."""
-    sources = iter(sources)
     wanted = None if phrases is None else iter(phrases)
-    size = min(FIRST_CHUNK, chunk)
-    while some := list(islice(sources, size)):
+    for some in in_chunks(sources, chunk=chunk):
         yield from translate_parsed(
             translator,
             some,
@@ -192,7 +190,6 @@ def translate_parsed_lines(
             phrases=None if wanted is None else list(islice(wanted, len(some))),
             with_alignment=with_alignment,
         )
-        size = min(2 * size, chunk)
 
 
 def _without_alignment(marked: MarkedTranslation) -> MarkedTranslation:
