@@ -9,8 +9,8 @@ Departures: a phrase is recognised by its bytes, whatever tokens write it; and t
 are banks (up to ``phrase.WIDEST``), so that phrases come in where they are most probable, not where the beam is full.
 
 Shapes: B sentences, S source positions, N hypotheses of each, L likeliest extensions, M extensions looked at, C phrases
-of a sentence (padded), X states of all phrases, V vocabulary, K suggestions of a state (in ``follow`` kept sentences), J
-suggestions of a hypothesis.
+of a sentence (padded), X states of all phrases, V vocabulary, K suggestions of a state (in ``follow`` kept sentences),
+J suggestions of a hypothesis.
 """
 
 from collections import Counter
