@@ -8,7 +8,7 @@ _REST = re.escape(bytes(range(0x80, 0xC0)).decode("cp1252", "ignore")) + "\x80-\
 # Â and Ã before such a character stand in no language's text, nor does â€ with a third. Other first characters do now
 # and then (»groß“«, »passé…»«), so these count only where there are two.
 _SURE = re.compile(f"[ÂÃ][{_REST}]|â€[{_REST}]")
-_LIKELY = re.compile(f"[Ä-ß][{_REST}]|[à-ï][{_REST}]{{2}}|ð[{_REST}]{{3}}")
+_LIKELY = re.compile(f"[Ä-ß](?![“”„«»])[{_REST}]|[à-ï][{_REST}]{{2}}|ð[{_REST}]{{3}}")
 
 _SPECIAL = {
     "control": "\x00-\x08\x0a-\x1f\x7f-\x9f",

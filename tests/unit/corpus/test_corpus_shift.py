@@ -50,7 +50,8 @@ def test_a_file_that_is_out_of_step_from_its_first_line_is_found():
 def test_pairs_that_do_not_belong_together_at_all_are_no_shift():
     rng = Random(5)
     names = ["".join(rng.choices("abdefgiklmnoprstu", k=rng.randrange(4, 40))).title() for _ in range(499)]
-    pairs = [(f"He is {name}.", f"Er ist {name}.") for name in names]
+    ends = [rng.choice(["", ".", "?", "!", ":"]) for _ in names]
+    pairs = [(f"He is {name}{end}", f"Er ist {name}{end}") for name, end in zip(names, ends, strict=True)]
     targets = [pair[1] for pair in pairs]
     middle = targets[101:307]
     Random(3).shuffle(middle)
