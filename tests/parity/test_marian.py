@@ -1,8 +1,8 @@
 """With equal weights, Headway's model is the MarianMTModel of Hugging Face transformers, and so are its beams.
 
 Marian's sinusoids have the paper's exponents but stand in halves, all sines before all cosines; Headway's alternate, as
-printed in the paper. Whatever reads or writes the model dimension is therefore put into Marian's order here. Its norms
-have an epsilon of 1e-5; they are given the paper's code's 1e-6.
+printed in the paper. ``headway.interchange.marian`` puts whatever reads or writes the model dimension into Marian's
+order. Its norms have an epsilon of 1e-5; they are given the paper's code's 1e-6.
 
 Shapes: B sentences, S source positions, T target positions, D d_model.
 """
@@ -14,7 +14,8 @@ import torch
 
 from headway.config.schema import ModelConfig, TrainConfig
 from headway.data.batch import Batch
-from headway.model.build import build_transformer
+from headway.interchange.marian import to_marian
+from headway.model.build import build_transformer, export_weights
 from headway.model.predictor import TransformerPredictor
 from headway.nn.position import sinusoids
 from headway.search.run import search
@@ -36,37 +37,13 @@ CONFIG = ModelConfig(
 LONGEST_OUTPUT = 40  # tokens, EOS counted
 HALVES = torch.cat([torch.arange(0, CONFIG.d_model, 2), torch.arange(1, CONFIG.d_model, 2)])
 
-PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
-LAYERS = {
-    "feed_forward.inner": "fc1",
-    "feed_forward.outer": "fc2",
-    "attention_sublayer.norm": "self_attn_layer_norm",
-    "self_sublayer.norm": "self_attn_layer_norm",
-    "cross_sublayer.norm": "encoder_attn_layer_norm",
-    "feed_forward_sublayer.norm": "final_layer_norm",
-}
-LAYERS |= {f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in PROJECTIONS.items()}
-LAYERS |= {f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in PROJECTIONS.items()}
-WRITERS = ("output", "outer", "norm")  # their rows are the model dimension; of the other layers the columns are
-
 
 def marian_weights(model):
     """Headway's weights under Marian's names, the model dimension in Marian's order."""
-    embedding = model.output.weight.detach()[:, HALVES]
-    tied = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
-    weights = {f"{name}.weight": embedding for name in tied}
-    for name, parameter in model.named_parameters():
-        if ".layers." not in name:
-            continue
-        stack, _, index, part = name.split(".", 3)
-        layer, kind = part.rsplit(".", 1)
-        tensor = parameter.detach()
-        if layer.endswith(WRITERS):
-            tensor = tensor[HALVES]
-        elif kind == "weight":
-            tensor = tensor[:, HALVES]
-        weights[f"model.{stack}.layers.{index}.{LAYERS[layer]}.{kind}"] = tensor
-    return weights
+    weights = {name: torch.from_numpy(array) for name, array in to_marian(export_weights(model), CONFIG).items()}
+    del weights["final_logits_bias"]
+    tied = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+    return weights | dict.fromkeys(tied, weights["model.shared.weight"])
 
 
 def build_marian(model):
