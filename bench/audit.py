@@ -17,8 +17,20 @@ import time
 from pathlib import Path
 from random import Random
 
-ENGLISH = ["the", "user", "can", "open", "a", "new", "window", "and", "close", "all", "documents", "that", "were", "changed", "since", "last", "week", "before", "settings", "are", "saved", "in", "file", "server", "report", "page", "title", "button", "menu", "list", "value", "error", "number", "of", "items"]
-GERMAN = ["die", "Benutzerin", "kann", "ein", "neues", "Fenster", "öffnen", "und", "alle", "Dokumente", "schließen", "die", "seit", "letzter", "Woche", "geändert", "wurden", "bevor", "Einstellungen", "in", "Datei", "Server", "Bericht", "Seite", "Titel", "Schaltfläche", "Menü", "Liste", "Wert", "Fehler", "Anzahl", "der", "Einträge"]
+
+def words_of(text: str) -> list[str]:
+    """The words of a text."""
+    return text.split(" ")
+
+
+ENGLISH = words_of(
+    "the user can open a new window and close all documents that were changed since last week before settings are "
+    "saved in file server report page title button menu list value error number of items"
+)
+GERMAN = words_of(
+    "die Benutzerin kann ein neues Fenster öffnen und alle Dokumente schließen die seit letzter Woche geändert wurden "
+    "bevor Einstellungen in Datei Server Bericht Seite Titel Schaltfläche Menü Liste Wert Fehler Anzahl der Einträge"
+)
 
 
 def write_corpus(path: Path, number: int) -> None:
@@ -58,7 +70,7 @@ def main() -> None:
     own = used.ru_utime + used.ru_stime
     found = json.loads(done.stdout)
     print(
-        f"{found['pairs']:,} pairs, {path.name}: {own:.1f} s of its own work ({1e6 * own / options.pairs:.0f} s a million), "
+        f"{found['pairs']:,} pairs: {own:.1f} s of its own work ({1e6 * own / options.pairs:.0f} s a million), "
         f"{seconds:.1f} s by the clock, peak memory {used.ru_maxrss / 1e3:.0f} MB; {len(found['findings'])} findings"
     )
 
