@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.cli.main import main
 from headway.errors import HeadwayError, InterchangeError, TextError
 from headway.folder.weights import write_weights
 from headway.interchange.formats import import_model
@@ -261,3 +262,12 @@ def test_what_the_original_would_do_otherwise_is_told():
     assert search.beam_size == 6
     assert [notice.split(" ")[0] for notice in notices] == ["length_penalty", "do_sample", "1", "padding"]
     assert read_generation({}, {"num_beams": 2, "length_penalty": 0.0}, marian)[0].length_penalty == 0.0
+
+
+def test_the_command_imports_and_tells_what_it_made(folder, tmp_path, capsys):
+    assert main(["import", "--from", "huggingface", str(folder), "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert "1 encoder and 1 decoder layers, d_model 6, 11 tokens" in shown
+    assert "--tag: 1 (fra)" in shown
+    assert main(["import", str(folder), "--out", str(folder)]) == 2
+    assert "--out is the folder that is imported" in capsys.readouterr().err
