@@ -27,7 +27,7 @@ _ESCAPED_TWICE = re.compile(r"&amp;(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{2,7}|#[xX]
 def damage_of(text: str) -> list[str]:
     """The kinds of damage that a text has, by their names in ``finding.KINDS``; most text has none."""
     found: list[str] = []
-    if _ANY_SPECIAL.search(text):
+    if (not text.isprintable() or "\ufffd" in text) and _ANY_SPECIAL.search(text):
         found += [name for name, pattern in _EACH_SPECIAL.items() if pattern.search(text)]
     if "&" in text and _ENTITY.search(text):
         found.append("double-escaped" if _ESCAPED_TWICE.search(text) else "entity")

@@ -79,7 +79,7 @@ def main_script(text: str) -> str:
 
     Japanese is any of its three: kanji, hiragana and katakana count apart.
     """
-    if not _BEYOND_LATIN.search(text):
+    if text.isascii() or not _BEYOND_LATIN.search(text):
         return "Latn" if _LETTER.search(text) else ""
     counts: Counter[str] = Counter()
     for character, count in Counter(text).items():
