@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from headway.cli.bulk import Bulk, Load, bulk_options, translate_in_bulk
 from headway.cli.documents import check_document, fill_document
 from headway.cli.options import tag_option
 from headway.cli.records import FORMATS, SCORE_FORMATS, Notes, Settings, line_pairs, translate_rows, with_phrases
@@ -32,7 +33,10 @@ _OF_LINES = {  # what a document has no use for
     "phrase_file": "--phrases",
     "markup": "--markup",
     "targets": "--score",
+    "shard": "--shard",
+    "ray": "--ray",
 }
+_OF_ONE_PROCESS = {"sentences": "--sentence", "targets": "--score"}  # what --shard and --ray have no use for
 MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "plain", "html": "html", "xml": "xml"}
 
 
@@ -72,6 +76,7 @@ MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "p
 @click.option("--device", default="auto", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where to compute.")
 @click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [torch's choice]")
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
+@bulk_options
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     file: str,
@@ -95,6 +100,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     device: str,
     threads: int | None,
     batch_tokens: int | None,
+    shard: tuple[int, int] | None,
+    ray: bool,
+    ray_workers: int | None,
+    ray_address: str | None,
 ) -> None:
     """Translate FILE, or standard input, line by line: n lines in, n lines out, in order.
 
@@ -122,6 +131,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not is_document and (overwrite or as_final):
         raise click.UsageError("--overwrite and --as-final are for documents: headway translate IN.xlf OUT.xlf.")
     _check(settings, output_format, scores=targets is not None)
+    bulk = Bulk(shard, ray=ray, ray_workers=ray_workers, ray_address=ray_address)
+    bulk.check(file, output, refused=[option for name, option in _OF_ONE_PROCESS.items() if is_given(name)])
+    if bulk.is_asked:
+        load = Load(models, device, threads=threads, tag=tag, settings=settings, output_format=output_format)
+        translate_in_bulk(bulk, load, file, output)
+        return
     if threads:
         from headway.translate.backend import set_threads
 
