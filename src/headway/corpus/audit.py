@@ -38,11 +38,11 @@ _SPACELESS = frozenset({"Hani", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", 
 _STRAY_LETTERS = 0.1  # share of the letters of a text that are in its language's scripts, and yet it is in another
 _STRETCHES_TOLD = 10
 _FEWEST_CASED = 20  # texts, below which nothing is said of capitals
-_FEWEST_TOKEN_SIGNS = (" ,", " .", " @-@ ", " &apos;")
-_TOKENISED = 0.05  # share, below which spaces before punctuation are taken for slips
+_FEWEST_TOKENISED = 0.05  # share, below which spaces before punctuation are taken for slips
 
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_DIGIT = re.compile(r"\D+")
+_TOKEN_SIGNS = (" ,", " .", " @-@ ", " &apos;")
 _TOKENISED = re.compile(r"(?<=\S) [,.](?: |$)|\w @-@ \w|\w &apos;s?\b")
 
 
