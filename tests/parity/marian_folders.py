@@ -197,7 +197,7 @@ def excite(model):
             layer.encoder_attn.out_proj.weight.mul_(5)
             layer.encoder_attn.q_proj.weight.mul_(9)
         model.final_logits_bias.add_(torch.randn(model.final_logits_bias.shape) * 0.1)
-        model.final_logits_bias[0, config.pad_token_id] = -30
+        model.final_logits_bias[0, config.pad_token_id] = 2.0  # it counts in the softmax, and never comes out
         source = torch.randint(2, min(config.vocab_size, config.decoder_vocab_size) - 9, (30, 7))
         for _ in range(60):
             output = model.generate(source, max_length=LONGEST, num_beams=1, do_sample=False)
