@@ -1,6 +1,7 @@
 """``headway audit``: what is wrong with parallel text, before anything is trained on it."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,8 @@ from headway.data.round_trip import RoundTrip, check_round_trip
 from headway.errors import CorpusError, MissingExtraError
 from headway.text.comparison import find_marks
 from headway.text.subword import LEARNERS
+
+_SIGN = re.compile("[<{%$&@:]")
 
 Files = tuple[str, str | None]  # a file of both sides; or two of one side each
 
@@ -76,7 +79,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     audit = Audit(
         source_language,
         target_language,
-        marks=_marks,
+        marks=marks_of,
         identify=_identifier(),
         held=[HeldText(_name(test), open_file(test)) for test in tests],
     )
@@ -152,7 +155,10 @@ def _name(files: Files) -> str:
     return " + ".join(name_of(file) for file in files if file)
 
 
-def _marks(text: str) -> list[str]:
+def marks_of(text: str) -> list[str]:
+    """The placeholders and tags of a text; most text has none of their signs, and is told at once."""
+    if not _SIGN.search(text) and "www." not in text.lower():
+        return []
     return [text[mark.start : mark.end] for mark in find_marks(text)]
 
 

@@ -7,9 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from headway.cli.audit import marks_of
 from headway.cli.main import main
+from headway.text.comparison import find_marks
 
+MARKS = ["www.a.de", "WwW.b", "a", " ", "{x}", "%s", "<b>", "mailto:x@y.de", "a://b", "$t(x)", "&nbsp;", ":"]
 LANGUAGES = ["--source-language", "en", "--target-language", "de"]
 HOSTILE = "<script>alert(1)</script>\"'&amp; ]]> <img src=x onerror=alert(1)>"
 WORDS = ["river", "garden", "letter", "winter", "morning", "doctor", "bridge"]
@@ -166,6 +171,13 @@ def test_units_of_a_memory_that_lack_a_language_are_told_with_the_languages_ther
     by_kind = {finding["kind"]: finding for finding in found["findings"]}
     assert by_kind["empty-target"]["count"] == 3
     assert by_kind["other-languages"]["detail"] == "texts by language: en 10, de 7, fr 3"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(MARKS)))
+def test_marks_are_those_of_the_text_room(parts):
+    text = "".join(parts)
+    assert marks_of(text) == [text[mark.start : mark.end] for mark in find_marks(text)]
 
 
 def test_one_vocabulary_at_most_is_tried(capsys):
