@@ -15,6 +15,7 @@ from headway.cli.main import main
 from headway.text.comparison import find_marks
 
 MARKS = ["www.a.de", "WwW.b", "a", " ", "{x}", "%s", "<b>", "mailto:x@y.de", "a://b", "$t(x)", "&nbsp;", ":"]
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 LANGUAGES = ["--source-language", "en", "--target-language", "de"]
 HOSTILE = "<script>alert(1)</script>\"'&amp; ]]> <img src=x onerror=alert(1)>"
 WORDS = ["river", "garden", "letter", "winter", "morning", "doctor", "bridge"]
@@ -178,6 +179,17 @@ def test_units_of_a_memory_that_lack_a_language_are_told_with_the_languages_ther
 def test_marks_are_those_of_the_text_room(parts):
     text = "".join(parts)
     assert marks_of(text) == [text[mark.start : mark.end] for mark in find_marks(text)]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared/data")
+@pytest.mark.parametrize("corpus", ["homeassistant/en-de", "tatoeba/en-de"])
+def test_real_text_has_nothing_fatal(corpus, capsys):
+    lines = (SHARED / f"{corpus}.train.tsv").read_text(encoding="utf-8").split("\n")[:7001]
+    Path("real.tsv").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8", newline="")
+    found, code = facts(capsys, "real.tsv", "--against", SHARED / f"{corpus}.test.tsv")
+    assert (code, found["pairs"], found["fatal"]) == (0, 7000, False)
+    wrong = {"shifted", "unrelated", "mojibake", "sides-swapped", "source-script", "target-script", "tokenised"}
+    assert not wrong & {finding["kind"] for finding in found["findings"]}
 
 
 def test_one_vocabulary_at_most_is_tried(capsys):
