@@ -58,7 +58,7 @@ class DataConfig(Section):
     test_target: str = ""
     validation_tag: Tag = ""  # the tag of named validation text; held-out pairs keep that of their corpus
     test_tag: Tag = ""
-    inline_tags: Literal["drop", "keep"] = "drop"  # of TMX: left out, or written as <g id="1">...</g> and <x id="2"/>
+    inline_tags: Literal["drop", "keep"] = "drop"  # of TMX and XLIFF: left out, or <g id="1">...</g> and <x id="2"/>
     # TSV: a column number from 1; JSONL: a key. Empty: 1 and 2; language codes, source and target
     source_field: str = ""
     target_field: str = ""

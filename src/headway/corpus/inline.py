@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+InlineTags = Literal["drop", "keep"]  # what a corpus is read with
 Kind = Literal["open", "close", "alone"]
 
 

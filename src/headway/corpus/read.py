@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Protocol
 
 from headway.corpus.compression import FilePath, compression_of
+from headway.corpus.inline import InlineTags
 from headway.corpus.jsonl import read_jsonl
 from headway.corpus.lines import STANDARD_STREAM, name_of
 from headway.corpus.moses import read_moses
 from headway.corpus.pair import SentencePair
 from headway.corpus.parquet import read_parquet
 from headway.corpus.po import read_po
-from headway.corpus.tmx import InlineTags, read_tmx
+from headway.corpus.tmx import read_tmx
 from headway.corpus.tsv import read_tsv
 from headway.corpus.xliff import read_xliff
 from headway.errors import CorpusError
@@ -38,7 +39,10 @@ READERS: dict[str, Reader] = {
     "parquet": read_parquet,
 }
 # Of the formats with inline tags: what reads them with their tags in the canonical form of ``inline``.
-TAG_READERS: dict[str, Reader] = {"tmx": partial(read_tmx, inline_tags="keep")}
+TAG_READERS: dict[str, Reader] = {
+    "tmx": partial(read_tmx, inline_tags="keep"),
+    "xliff": partial(read_xliff, inline_tags="keep"),
+}
 SUFFIXES = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",

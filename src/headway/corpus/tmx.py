@@ -12,19 +12,15 @@ marks text, which stays.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
-from xml.parsers import expat
 
 from headway.corpus.compression import FilePath
-from headway.corpus.inline import Kind, Piece, Tag, plain, render_pair
+from headway.corpus.inline import InlineTags, Kind, Piece, Tag, plain, render_pair
 from headway.corpus.language import check_language, distance, normalise
 from headway.corpus.lines import name_of, open_binary_writer
 from headway.corpus.pair import SentencePair
 from headway.corpus.segment import PendingTargets, Segment
 from headway.corpus.xml_stream import XmlStream
 from headway.errors import CorpusError
-
-InlineTags = Literal["drop", "keep"]
 
 _ROOM = "corpus/tmx"
 _CODES: dict[str, Kind] = {"bpt": "open", "ept": "close", "it": "alone", "ph": "alone", "ut": "alone"}
@@ -187,7 +183,7 @@ def write_targets(
                 content = None if source is None else pending.take(number)
                 if source is None or content is None:
                     continue
-                _check_content(content, stream.name, number)
+                stream.check_content(content, line=source.line)
                 start, end, new = units.edit(unit, source, target, content)
                 writer.write(stream.raw(copied, start) + new)
                 copied = end
@@ -453,14 +449,3 @@ def _content_on_one_line(content: str) -> str:
         pieces += [_without_breaks(content[place : found.start()]), found[0]]
         place = found.end()
     return "".join([*pieces, _without_breaks(content[place:])]).strip(_SPACE)
-
-
-def _check_content(content: str, name: str, number: int) -> None:
-    """Raise CorpusError for a target that would break the document."""
-    try:
-        expat.ParserCreate("utf-8").Parse(f"<seg>{content}</seg>".encode(), True)
-    except (expat.ExpatError, UnicodeEncodeError) as error:
-        raise CorpusError(
-            f"{_ROOM}: {name}: found a target for unit {number:,} that is no XML ({error}), wanted text with escapes "
-            f"and whole inline elements. Remedy: write & and < as &amp; and &lt;, and take control characters out."
-        ) from error

@@ -13,13 +13,14 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from xml.parsers import expat
 
 from headway.corpus.compression import FilePath
+from headway.corpus.inline import InlineTags
 from headway.corpus.language import matches
 from headway.corpus.lines import name_of, open_binary_writer
 from headway.corpus.pair import SentencePair
 from headway.corpus.segment import PendingTargets, Segment
+from headway.corpus.xliff_content import tagged_texts_of, text_of, without_layout
 from headway.corpus.xml_stream import XmlStream
 from headway.errors import CorpusError
 
@@ -27,15 +28,7 @@ _ROOM = "corpus/xliff"
 _XML_SPACE = "http://www.w3.org/XML/1998/namespace space"
 _SDL_SEGMENT = "http://sdl.com/FileTypes/SdlXliff/1.0 seg"  # a segment's state in Trados; it comes behind the target
 _EXPORT = "export the file again"
-_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_NATIVE = frozenset({"bpt", "ept", "ph", "it"})  # inline elements whose content is native code, not text
-_LAYOUT = re.compile(r"(?<![ \t])[ \t]*+(?:\r?\n[ \t]++)++")  # line breaks, with the indentation of what follows
 _ATTRIBUTE = re.compile(r"""(?P<before>\s+(?P<name>[^\s=/>]+)\s*=\s*)(?:"[^"]*"|'[^']*')""")
-_TOKEN = re.compile(
-    r"""<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(?P<cdata>.*?)\]\]>|&(?P<reference>[^;]+);"""
-    r"""|<(?P<close>/?)(?P<name>[^\s/>]+)(?:[^>"']|"[^"]*"|'[^']*')*?(?P<empty>/?)>""",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +127,14 @@ class _Unit:
         return [("", self.source, self.target)]
 
 
-def read_xliff(path: FilePath, *, languages: tuple[str, str], fields: tuple[str, str]) -> Iterator[SentencePair]:
-    """Yield a pair for each segment of an XLIFF file, in its order, inline elements left out.
+def read_xliff(
+    path: FilePath, *, languages: tuple[str, str], fields: tuple[str, str], inline_tags: InlineTags = "drop"
+) -> Iterator[SentencePair]:
+    """Yield a pair for each segment of an XLIFF file, in its order.
 
-    A file the other way round (de to en where en to de is asked for) is read with its sides exchanged. A segment
-    without a target is a pair with an empty side, so that cleaning counts it. There are no fields to choose.
+    ``inline_tags``: drop leaves inline elements out, keep writes them as ``inline`` says. A file the other way round
+    (de to en where en to de is asked for) is read with its sides exchanged. A segment without a target is a pair with
+    an empty side, so that cleaning counts it. There are no fields to choose.
 
     Raises:
         CorpusError: the file is no XLIFF, is damaged, or of other languages; fields were asked for.
@@ -149,12 +145,14 @@ def read_xliff(path: FilePath, *, languages: tuple[str, str], fields: tuple[str,
             f"{_ROOM}: {name_of(path)}: found source_field or target_field, wanted neither: an XLIFF file has no "
             f"fields to choose from. Remedy: leave them out."
         )
+    keep = inline_tags == "keep"
     for unit in _Reader(path, languages, may_turn=True).units():
         for segment in _segments(unit, 1):
-            source, target = text_of(segment.source), text_of(segment.target or "")
+            source, target = segment.source, segment.target or ""
             if unit.is_turned:
                 source, target = target, source
-            yield SentencePair(source, target, segment.line)
+            texts = tagged_texts_of(source, target) if keep else (text_of(source), text_of(target))
+            yield SentencePair(*texts, segment.line)
 
 
 def read_segments(path: FilePath, *, source_language: str, target_language: str) -> Iterator[Segment]:
@@ -198,66 +196,10 @@ def write_targets(
                 number += 1
                 target = pending.take(number)
                 if target is not None:
-                    _check_content(target, reader.stream, source.line)
+                    reader.stream.check_content(target, line=source.line)
                     filled[mid] = target
             writer.write(_fill(piece, filled, for_review=for_review))
         pending.check_all_taken()
-
-
-def text_of(content: str) -> str:
-    """The text of a segment's raw content, without inline elements and the native codes inside them, in one line."""
-    parts: list[str] = []
-    start = depth = 0  # depth: elements of native code that are open
-    for token in _TOKEN.finditer(content):
-        if not depth:
-            parts.append(content[start : token.start()])
-        start = token.end()
-        if token["name"]:
-            depth += _native_step(token)
-        elif not depth:
-            parts.append(token["cdata"] or _character(token["reference"] or ""))
-    parts.append("" if depth else content[start:])
-    return _LAYOUT.sub(" ", "".join(parts).replace("\r\n", "\n")).strip()
-
-
-def _without_layout(content: str) -> str:
-    """Raw content without the line breaks that only lay it out; tags, and native codes inside them, as they are."""
-    if "\n" not in content:
-        return content
-    pieces: list[str] = []
-    start = depth = 0
-
-    def add(end: int) -> None:
-        def space(layout: re.Match[str]) -> str:
-            is_edge = start + layout.start() == 0 or start + layout.end() == len(content)
-            return "" if is_edge else " "
-
-        text = content[start:end]
-        pieces.append(text if depth else _LAYOUT.sub(space, text))
-
-    for token in _TOKEN.finditer(content):
-        add(token.start())
-        pieces.append(token[0])
-        start = token.end()
-        depth += _native_step(token) if token["name"] else 0
-    add(len(content))
-    return "".join(pieces)
-
-
-def _native_step(tag: re.Match[str]) -> int:
-    """By how much a tag changes the depth inside native code."""
-    if tag["empty"] or tag["name"].rpartition(":")[2] not in _NATIVE:
-        return 0
-    return -1 if tag["close"] else 1
-
-
-def _character(reference: str) -> str:
-    """What a reference such as ``amp`` or ``#xe4`` stands for; the file has been found well-formed."""
-    if reference.startswith("#x"):
-        return chr(int(reference[2:], 16))
-    if reference.startswith("#"):
-        return chr(int(reference[1:]))
-    return _ENTITIES.get(reference, "")
 
 
 def _segments(unit: _Unit, number: int) -> list[Segment]:
@@ -270,7 +212,7 @@ def _segments(unit: _Unit, number: int) -> list[Segment]:
             Segment(
                 number + len(segments),
                 source_element.line,
-                source if source_element.preserve else _without_layout(source),
+                source if source_element.preserve else without_layout(source),
                 target,
                 is_open=is_copy or not (target or "").strip(),
                 translate=unit.translate and not (mid and mid in unit.locked),
@@ -380,16 +322,6 @@ def _with_attributes(tag: str, attributes: dict[str, str]) -> str:
     return "".join([*pieces, tag[end:]])
 
 
-def _check_content(content: str, stream: XmlStream, line: int) -> None:
-    """Raise CorpusError when a target would break the file that it is written into."""
-    try:
-        expat.ParserCreate("utf-8").Parse(f"<t>{content}</t>".encode(), True)
-    except (expat.ExpatError, UnicodeEncodeError) as error:
-        raise stream.error(
-            f"a target that is not well-formed ({error})", "XML content", "report this fault of Headway", line=line
-        ) from error
-
-
 class _Reader:
     """One passage over an XLIFF file: an ``XmlHandler`` that finds the units."""
 
@@ -448,7 +380,11 @@ class _Reader:
             element = self._gather(attributes)
             self.stream.open_since = element.tag
             self._unit = _Unit(
-                element, self._dialect, self.stream.encoding, translate=self._translate[-1], is_turned=self._is_turned
+                element,
+                self._dialect,
+                self.stream.encoding,
+                translate=self._translate[-1] and not _is_locked(attributes),
+                is_turned=self._is_turned,
             )
 
     def end(self, name: str, /) -> None:
@@ -468,9 +404,6 @@ class _Reader:
             self._text = ""
         if not self._open:
             self._finish(self._unit)
-
-    def text(self, data: str, /) -> None:
-        """Text is taken from the bytes."""
 
     def _is_empty_tag(self, element: _Element) -> bool:
         return self.stream.raw(element.tag, element.content).decode(self.stream.encoding).endswith("/>")
@@ -550,6 +483,11 @@ class _Reader:
         self._found.append((element.tag, element.end, unit))
         self._unit = None
         self.stream.open_since = None
+
+
+def _is_locked(attributes: dict[str, str]) -> bool:
+    """Whether a unit is locked: ``mq:locked="locked"`` (memoQ), ``m:locked="true"`` (Phrase)."""
+    return any(name.endswith(" locked") and value in ("locked", "true") for name, value in attributes.items())
 
 
 def _serves(wanted: str, found: str) -> bool:

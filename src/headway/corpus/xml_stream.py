@@ -144,6 +144,18 @@ class XmlStream:
             f"{self._room}: {self.name} line {line or self.line:,}: found {found}, wanted {wanted}. Remedy: {remedy}."
         )
 
+    def check_content(self, content: str, *, line: int) -> None:
+        """Raise CorpusError when content to be written into the element at ``line`` would break the document."""
+        try:
+            expat.ParserCreate("utf-8").Parse(f"<t>{content}</t>".encode(), True)
+        except (expat.ExpatError, UnicodeEncodeError) as error:
+            raise self.error(
+                f"a target that is no XML ({error})",
+                "text with escapes and whole inline elements",
+                "write & and < as &amp; and &lt;, and take control characters out",
+                line=line,
+            ) from error
+
     def chunks(self) -> Iterator[None]:
         """Read the document; each time a chunk has been handled, give the word to who iterates.
 

@@ -443,7 +443,7 @@ def test_what_the_encoding_lacks_becomes_a_character_reference(file, tmp_path):
 def test_a_target_that_would_break_the_document_is_refused_and_nothing_written(file, tmp_path, target):
     path = file(document(unit(tuv("en", "one"))))
     out = file("an older file", "out.tmx")
-    with pytest.raises(CorpusError, match="found a target for unit 1 that is no XML"):
+    with pytest.raises(CorpusError, match="line 6: found a target that is no XML"):
         filled(path, out, [(1, target)])
     assert out.read_bytes() == b"an older file"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["memory.tmx", "out.tmx"]

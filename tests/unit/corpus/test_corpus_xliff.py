@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.corpus.pair import SentencePair
-from headway.corpus.xliff import read_segments, read_xliff, text_of, write_targets
+from headway.corpus.xliff import read_segments, read_xliff, write_targets
+from headway.corpus.xliff_content import text_of
 from headway.errors import CorpusError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -122,6 +123,35 @@ def test_segments_of_a_segmented_unit_are_its_marks_and_a_locked_one_stays(tmp_p
     ]
 
 
+@pytest.mark.parametrize(
+    "lock", ['xmlns:mq="MQXliff" mq:locked="locked"', 'xmlns:m="http://www.memsource.com/mxlf/2.0" m:locked="true"']
+)
+def test_units_that_memoq_and_phrase_have_locked_stay(tmp_path, lock):
+    units = f'<trans-unit {lock} id="1"><source>A</source></trans-unit>'
+    units += f'<trans-unit {lock.replace("true", "false").replace("=" + chr(34) + "locked", "=" + chr(34))} id="2">'
+    units += "<source>B</source></trans-unit>"
+    path = put(tmp_path, f'<xliff version="1.2"><file><body>{units}</body></file></xliff>')
+    assert [segment.translate for segment in segments_of(path)] == [False, True]
+
+
+def test_tags_are_kept_on_request_and_have_their_partners_numbers(tmp_path):
+    unit = (
+        '<trans-unit id="1"><source><g id="7">a</g> <x id="8"/> <bpt id="9">&lt;i></bpt>b<ept id="9">&lt;/i></ept> '
+        '<bx id="4"/>c<ex rid="4" id="5"/> <it id="6" pos="open">q</it> &lt;</source>'
+        '<target><bx id="4"/>C<ex rid="4" id="5"/> <bpt id="9">&lt;i></bpt>B<ept id="9">&lt;/i></ept> <x id="8"/> '
+        '<g id="7">A</g></target></trans-unit>'
+    )
+    path = put(tmp_path, f'<xliff version="1.2"><file><body>{unit}</body></file></xliff>')
+    kept = read_xliff(path, languages=("en", "de"), fields=("", ""), inline_tags="keep")
+    assert list(kept) == [
+        SentencePair(
+            '<g id="1">a</g> <x id="2"/> <g id="3">b</g> <g id="4">c</g> <x id="5"/> <',
+            '<g id="4">C</g> <g id="3">B</g> <x id="2"/> <g id="1">A</g>',
+            1,
+        )
+    ]
+
+
 @pytest.mark.parametrize("target", ["<target>Eins.</target>", '<target><mrk mtype="seg" mid="9">Eins.</mrk></target>'])
 def test_a_target_segmented_in_another_way_is_taken_as_a_whole(tmp_path, target):
     (segment,) = segments_of(put(tmp_path, SEGMENTED % target))
@@ -153,6 +183,7 @@ def test_a_file_the_other_way_round_gives_pairs_with_exchanged_sides(tmp_path):
         ("<![CDATA[1 < 2 & 3 &amp;]]> x", "1 < 2 & 3 &amp; x"),
         ('<pc id="a>b" x=\'"\'>c</pc><cp hex="0001"/>', "c"),
         ("\n      two\r\n      lines\n    ", "two lines"),
+        ('see <x id="1"/> there, <g id="2"> now </g> or <ph id="3">%s</ph>', "see there, now or"),
     ],
 )
 def test_text_of_content_is_what_a_reader_sees(content, text):
@@ -335,7 +366,7 @@ def test_what_is_no_sound_xliff_is_refused_with_its_line(tmp_path, text, message
 
 @pytest.mark.parametrize("target", ["a < b", "a & b", "</t><t>", "<g>", "\x01", "&auml;", "\ud800"])
 def test_a_target_that_would_break_the_file_is_refused(tmp_path, target):
-    with pytest.raises(CorpusError, match=r"line 11: found a target that is not well-formed"):
+    with pytest.raises(CorpusError, match=r"line 11: found a target that is no XML"):
         fill(put(tmp_path, XLIFF_1), [(2, target)])
 
 
