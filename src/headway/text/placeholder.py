@@ -38,6 +38,8 @@ _BRACES = [
     r"\{\{[^{}]{1,200}\}\}",  # {{x}} {{ x | upper }}
     r"\{%[^{}]{1,200}%\}|\{#[^{}]{1,200}#\}",
     r"[$%]\{[^{}]{1,200}\}",  # ${x} %{x}
+    r"<%[^%<>]{1,200}%>",  # <%= x %> of ERB and EJS
+    r"\{(?:\d{1,4}|[biu]{1,3}|[_^])>|<(?:\d{1,4}|[biu]{1,3}|[_^])\}",  # {1>text<1} of Phrase
     rf"\{{ ?{_FORMAT_NAME}(?:![rsa])?(?::[^\s{{}}][^{{}}\n]{{0,50}})? ?\}}",  # {} {0} {x.y[0]!r:>8}
     r"\{\s{0,3}\w{1,80}\s{0,3},\s{0,3}(?:number|date|time|spellout|ordinal|duration)(?:\s{0,3},[^{}]{0,100})?\}",
 ]
@@ -47,6 +49,7 @@ _PERCENTS = [
     r"%%",
     r"(?<!\d)%[A-Z][A-Z0-9_]{1,40}%",  # %PATH%
     rf"%\([A-Za-z_][\w.]{{0,80}}\)[\-+0# ]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?{_LENGTH}[{_CONVERSION}%]",  # %(name)s
+    rf"%<[A-Za-z_]\w{{0,80}}>[\-+0# ]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?[{_CONVERSION}]",  # %<name>s of Ruby
     rf"%\d{{1,3}}\$[\-+0#',]{{0,5}}\d{{0,4}}(?:\.\d{{1,4}})?{_LENGTH}[A-Za-z@]",  # %1$s
     # %-5.2f: a flag, width or precision says that this is a format; a digit before says that it is a percentage
     rf"(?<!\d)%(?=[\-+#0-9.*])[\-+#0]{{0,5}}(?:\d{{1,4}}|\*)?(?:\.(?:\d{{1,4}}|\*))?{_LENGTH}[{_CONVERSION}]",
@@ -57,10 +60,14 @@ _PERCENTS = [
     r"(?:(?<![\w%])|(?<=%\d))%(?:L?[1-9]\d?|n)(?!\w)",  # %1 %L2 %n
 ]
 _DOLLARS = [
-    r"\$t\([^()\s]{1,100}\)",
+    r"\$t\([^()\n]{1,200}\)",  # of i18next
     r"\$[A-Z][A-Z0-9_]{1,40}\$",
     # $name, but neither $US 5 nor $m, $bn
     r"(?<![\w$])\$(?!(?:m|k|b|bn|mn|tn|mln|mio|mrd)\b)(?:[a-z_]\w{0,80}|[A-Z][A-Z0-9]{0,40}_\w{1,80}|[A-Z]{4,80})(?!\w)",
+]
+_LINKS = [
+    r"(?<=\]\()[^\s()<>]{1,300}(?=[)\s])",  # [text](where) of Markdown
+    r"@(?:\.[a-z]{1,20})?:(?:\([\w.]{1,100}\)|[A-Za-z_]\w{0,80}(?:\.\w{1,80}){0,9})",  # @:key of Vue I18n
 ]
 _ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 _NUMBER = r"(?<!\d)\d+(?:[.,'’]\d+)*+(?:[ \u00a0\u202f]\d{3}(?!\d)(?:[.,]\d+)?)*+"
@@ -68,7 +75,7 @@ _NUMBER = r"(?<!\d)\d+(?:[.,'’]\d+)*+(?:[ \u00a0\u202f]\d{3}(?!\d)(?:[.,]\d+)?
 _KINDS = {
     "url": _URL,
     "email": _EMAIL,
-    "placeholder": "|".join([*_BRACES, *_PERCENTS, *_DOLLARS]),
+    "placeholder": "|".join([*_BRACES, *_PERCENTS, *_DOLLARS, *_LINKS]),
     "entity": _ENTITY,
 }
 _FIXED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items()))
@@ -81,7 +88,7 @@ _WHAT: dict[str, What] = {
     "number": "number",
 }
 # What any of them has. Most text has none of it, and then nothing else is looked for.
-_SIGN = re.compile(r"[{%$&@]|://|[Ww][Ww][Ww]\.|mailto:")
+_SIGN = re.compile(r"[{%$&@]|<(?:\d{1,4}|[biu]{1,3}|[_^])\}|\]\(|://|[Ww][Ww][Ww]\.|mailto:")
 _DIGIT = re.compile(r"\d")
 _MESSAGE = re.compile(r"\{\s{0,3}\w{1,80}\s{0,3},\s{0,3}(?:plural|select|selectordinal|choice)\s{0,3},")
 
