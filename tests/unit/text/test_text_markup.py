@@ -62,7 +62,7 @@ def test_a_placeholder_is_one_unit_that_stays_in_the_text(placeholder):
         *["5 % s", "100 % der", "50%off", "5%d", "100%", "90 % das", "a%20b", "%", "rate of 5%."],
         *["{", "}", "{note see below}", "set {1, 2, 3}", "{a: b}", '{"a": 1}', "{{", "}{"],
         *["$5", "US$ 5", "$US 500", "($bn)", "$m", "A$AP", "$", "5 $"],
-        *["AT&T", "R&D;", "&unknown;", "it &apos;s &quot;x&quot; &amp; caf&eacute;", "&#65;", "&"],
+        *["AT&T", "R&D;", "&unknown;", "it &apos;s &quot;x&quot; &amp; na&iuml;ve", "&#65;", "&"],
         *["me @ home", "@name", "a@b", "http://", "and/or", "http", "www.", "mailto:"],
     ],
 )
@@ -303,4 +303,6 @@ def test_hostile_text_is_parsed_rendered_and_compared(unit):
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_a_megabyte_of_hostile_text_takes_seconds(unit):
     # In quadratic time it would take hours.
-    check_hostile(unit * (1_000_000 // len(unit)))
+    for syntax in SYNTAXES:
+        marked = parse(unit * (1_000_000 // len(unit)), syntax=syntax, numbers=True)
+        assert render(marked) == marked.source

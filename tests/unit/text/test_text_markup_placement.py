@@ -33,7 +33,7 @@ def place(source, target, pairs, *, syntax="plain", absent=()):
     ("source", "target", "pairs", "expected"),
     [
         ("Click <b>here</b> now", "Jetzt hier klicken", [(0, 2), (1, 1), (2, 0)], "Jetzt <b>hier</b> klicken"),
-        ("<b>red</b> <i>car</i>", "voiture rouge", [(0, 1), (1, 0)], "<i>voiture</i> <b>rouge</b>"),
+        ("<b>green</b> <i>car</i>", "voiture verte", [(0, 1), (1, 0)], "<i>voiture</i> <b>verte</b>"),
         ("<p>a <b>b <i>c</i></b></p>", "C B A", [(0, 2), (1, 1), (2, 0)], "<p><b><i>C</i> B</b> A</p>"),
         # a pair over everything stays over everything, whatever the alignment says
         ("<b>a b</b>", "x y", [(0, 1)], "<b>x y</b>"),
@@ -64,7 +64,7 @@ def place(source, target, pairs, *, syntax="plain", absent=()):
         # scripts without spaces
         ("a <b>b</b> c", "甲乙丙", None, "甲<b>乙</b>丙"),
         # a word that both have is itself, whatever the alignment says
-        ("the <b>Headway</b> model", "Modell Headway", [(2, 1), (1, 0)], "Modell <b>Headway</b>"),
+        ("the <b>Headway</b> train", "Zug Headway", [(2, 1), (1, 0)], "Zug <b>Headway</b>"),
         # a mark of the text anchors
         ("a <b>{x}</b> b", "{x} A B", [(0, 0), (1, 1), (2, 2)], "<b>{x}</b> A B"),
     ],
