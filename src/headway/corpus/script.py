@@ -66,7 +66,6 @@ _LATIN = frozenset({"Latn"})
 _WRITTEN_AS = {"Hans": "Hani", "Hant": "Hani", "Jpan": "Hani Hira Kana", "Kore": "Hang Hani", "Hrkt": "Hira Kana"}
 
 _BEYOND_LATIN = re.compile("[^\x00-\u02af\u1e00-\u1eff\u2000-\u206f\u20a0-\u20bf]")
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 def script_of(character: str) -> str:
@@ -80,7 +79,7 @@ def main_script(text: str) -> str:
     Japanese is any of its three: kanji, hiragana and katakana count apart.
     """
     if text.isascii() or not _BEYOND_LATIN.search(text):
-        return "Latn" if _LETTER.search(text) else ""
+        return "Latn" if any(map(str.isalpha, text)) else ""
     counts: Counter[str] = Counter()
     for character, count in Counter(text).items():
         counts[script_of(character)] += count
