@@ -8,6 +8,7 @@ under the same name. The work of a worker that dies is done again by another.
 import json
 import logging
 import os
+import socket
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ _QUIET = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+_CONNECT_SECONDS = 10
 _LONGEST_PATH = 24  # characters of the folder of a local cluster: the names of sockets in it must stay below 108
 
 
@@ -154,9 +156,12 @@ def _results(job: Job, cluster: Cluster, seen: Survey) -> Iterator[Result]:
 @contextmanager
 def _connected(cluster: Cluster) -> Generator[None]:
     """Start a cluster on this machine, or join one; nothing of it is left behind, and it tells nothing."""
+    if cluster.address is not None:
+        _check_address(cluster.address)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     import ray  # noqa: PLC0415 - an extra
+    from ray.exceptions import RayError  # noqa: PLC0415 - an extra
 
     with tempfile.TemporaryDirectory(prefix="hw-", ignore_cleanup_errors=True) as folder:
         settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -168,16 +173,44 @@ def _connected(cluster: Cluster) -> Generator[None]:
         else:
             settings |= {"address": cluster.address}
         try:
-            ray.init(**settings)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise TranslationError(
-                f"bulk/cluster: no Ray cluster at {cluster.address or 'this machine'}: {_last_line(error)} "
-                "Remedy: check the address with `ray status`, or leave --ray-address out."
-            ) from error
+            with _silent():
+                ray.init(**settings)
+        except (RayError, ConnectionError, ValueError, RuntimeError) as error:
+            raise _no_cluster(cluster.address or "this machine", error) from error
         try:
             yield
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _silent() -> Generator[None]:
+    """Let go what Ray's C++ parts write to standard error as they start, its own log level among it."""
+    kept = os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address at which nothing answers; Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(place: str, error: Exception) -> TranslationError:
+    return TranslationError(
+        f"bulk/cluster: no Ray cluster at {place}: {_last_line(error)} "
+        "Remedy: give the HOST:PORT that `ray start --head` shows, or leave --ray-address out."
+    )
 
 
 def _num_workers(cluster: Cluster, seen: Survey, resources: Mapping[str, float], *, has_gpus: bool) -> int:

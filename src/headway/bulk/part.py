@@ -23,7 +23,7 @@ except ImportError:  # not a POSIX system: nothing to lock with
     fcntl = None
 
 FORMAT = "headway-part-1"
-_LONGEST_SHOWN = 60  # characters of a setting in a message
+_LONGEST_SHOWN = 24  # characters of a setting in a message
 
 
 @dataclass(frozen=True, slots=True)
