@@ -23,7 +23,7 @@ from headway.errors import CorpusError, MissingExtraError
 from headway.text.comparison import find_marks
 from headway.text.subword import LEARNERS
 
-_SIGN = re.compile("[<{%$&@:]")
+_SIGN = re.compile(r"[<{%$&@:\]]")
 
 Files = tuple[str, str | None]  # a file of both sides; or two of one side each
 

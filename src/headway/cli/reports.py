@@ -107,6 +107,8 @@ def render_encoding(report: Report) -> str:
     lines = [columns(rows, right=range(1, 6))]
     for name, encoded in (("training", report.train), ("validation", report.validation)):
         lines += _left_out(name, {"too many tokens": encoded.too_long, "empty": encoded.empty})
+    for part, gaps in report.gaps.items():
+        lines += _left_out(part, {"units that lack a side": gaps})
     if report.held_out:
         lines.append(f"validation: {count(report.held_out, 'pair')} held out of the training text")
     source, target = report.source_vocab_size, report.target_vocab_size

@@ -58,6 +58,7 @@ SUFFIXES = {
     ".parquet": "parquet",
 }
 MOSES = "moses"
+WITH_GAPS = ("tmx", "po", "xliff", "parquet")  # formats with units that wait for a side
 
 
 def read(
@@ -114,6 +115,11 @@ def read(
     if chosen == "tmx" and languages_found is not None:
         reader = partial(read_tmx, inline_tags=inline_tags, languages_found=languages_found)
     return reader(source, languages=(source_language, target_language), fields=(source_field, target_field))
+
+
+def may_have_gaps(source: FilePath, target: FilePath | None = None, *, format: str = "auto") -> bool:
+    """Whether the units of such a file need not have both sides, as lines of text have; ``format`` as in ``read``."""
+    return (SUFFIXES.get(_suffix(source), MOSES) if format == "auto" and not target else format) in WITH_GAPS
 
 
 def holds_both_sides(path: FilePath) -> bool:

@@ -15,6 +15,7 @@ from headway.corpus.language import check_language
 from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
+from headway.corpus.read import may_have_gaps
 from headway.data.cleaned import Block
 from headway.data.corpora import Progress, TrainingText, clean_corpora, corpora_of, files_of, read_corpus
 from headway.data.encoder import Encoder
@@ -37,7 +38,7 @@ from headway.data.vocabulary import choose_sample, learn_vocabulary
 from headway.errors import DataError
 from headway.text.tokenizer import Tokenizer
 
-VERSION = 2  # of what preparing does: another one means that everything is prepared again
+VERSION = 3  # of what preparing does: another one means that everything is prepared again
 CLEANED = "cleaned.blocks"
 NUM_LINES = 3
 PARTS_OF_DATA = ("train", "validation", "test")
@@ -58,7 +59,8 @@ def prepare(
     Without a given ``vocabulary`` one is learnt from the training text.
 
     Training text is cleaned, each corpus for itself. Without validation files, ``data.held_out_pairs`` of it, chosen by
-    ``train.seed``, are held out, pairs with the same source together. Validation and test text are taken as they are.
+    ``train.seed``, are held out, pairs with the same source together. Validation and test text are taken as they are,
+    without units (of TMX and the like) that lack a side.
     ``on_progress`` hears a stage (clean, learn, encode) and how many pairs it has seen. Memory: some 60 bytes a
     training pair, and what learning and encoding take; the text itself waits on the disk, beside the result.
 
@@ -226,8 +228,8 @@ def _build(
     on_progress: Progress,
 ) -> Prepared:
     data = config.data
-    validation = _read_tagged(data, data_dir, "validation")
-    test = _read_tagged(data, data_dir, "test")
+    validation, validation_gaps = _read_tagged(data, data_dir, "validation")
+    test, test_gaps = _read_tagged(data, data_dir, "test")
     text = clean_corpora(config, data_dir, out_dir / CLEANED, on_progress=on_progress)
     if not data.validation_source:
         validation = [(text.corpora[number].config.tag, block) for number, block in text.blocks(~text.training)]
@@ -259,14 +261,32 @@ def _build(
         corpora=tuple(_corpus_reports(text, training, config)),
         learnt_pairs=int(sample.sum()),
         tags={"validation": _tags(validation), "test": _tags(test)},
+        gaps={"validation": validation_gaps, "test": test_gaps},
     )
     write_report(out_dir, result)
     return Prepared(out_dir, result, *tokenizers)
 
 
-def _read_tagged(data: DataConfig, data_dir: Path, part: str) -> list[Tagged]:
-    """Named validation or test text, all of it in one block; nothing where none is named."""
-    return [(corpus.tag, Block.of(list(read_corpus(corpus, data, data_dir)))) for corpus in corpora_of(data, part)]
+def _read_tagged(data: DataConfig, data_dir: Path, part: str) -> tuple[list[Tagged], Dropped]:
+    """Named validation or test text, all of it in one block, and units that lack a side; nothing where none is named.
+
+    Lines of text are all kept, as other tools score them. DataError when nothing is left.
+    """
+    tagged: list[Tagged] = []
+    lines: list[int] = []
+    for corpus in corpora_of(data, part):
+        pairs = list(read_corpus(corpus, data, data_dir))
+        whole = pairs
+        if may_have_gaps(corpus.source, corpus.target, format=corpus.format):
+            whole = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+            lines += [pair.line for pair in pairs if not (pair.source.strip() and pair.target.strip())]
+        if lines and not whole:
+            raise DataError(
+                f"data/prepare: {corpus.source}: found nothing but units that lack a side ({len(pairs):,}), wanted "
+                f"{part} text. Remedy: name a file with translations (data.{part}_source)."
+            )
+        tagged.append((corpus.tag, Block.of(whole)))
+    return tagged, Dropped(len(lines), tuple(lines[:NUM_LINES]))
 
 
 def _pairs(text: Iterable[Tagged]) -> Iterator[SentencePair]:

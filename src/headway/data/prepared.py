@@ -77,6 +77,7 @@ class Report:
     corpora: tuple[CorpusReport, ...]
     learnt_pairs: int  # that the vocabulary was learnt from, of all that could be trained on
     tags: dict[str, list[tuple[str, int]]]  # by part
+    gaps: dict[str, Dropped]  # by part: units of TMX and the like that lack a side, and are not scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,10 @@ class Prepared:
         return Store.open(self.folder / part)
 
     def texts(self, part: str) -> tuple[list[str], list[str]]:
-        """Sources and references of ``validation`` or ``test``: every pair of the file, in its order, uncleaned."""
+        """Sources and references of ``validation`` or ``test``: every pair of the file, in its order, uncleaned.
+
+        Units that lack a side, which ``report.gaps`` counts, are none.
+        """
         paths = text_paths(self.folder, part)
         return list(read_lines(paths[0])), list(read_lines(paths[1]))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headway.cli.reports import render_report
 from headway.config.schema import RunConfig
 from headway.data.prepare import prepare
 from headway.data.prepared import Dropped, Prepared, read_prepared
@@ -130,6 +131,35 @@ def test_an_empty_side_in_validation_shifts_nothing_and_is_counted(tmp_path: Pat
     assert prepared.texts("validation") == ([pair[0] for pair in validation], [pair[1] for pair in validation])
     assert _decoded(prepared, "validation") == validation[0::2]
     assert prepared.report.validation.empty == Dropped(2, (2, 4))
+
+
+def test_units_of_validation_and_test_that_lack_a_side_are_counted_and_not_scored(tmp_path: Path) -> None:
+    _write(tmp_path, "train", _corpus(101))
+    half, whole = "<source>{}</source>", "<source>{}</source><target>{}</target>"
+    for name, units in {
+        "valid": [half.format("red"), whole.format("blue", "blau"), whole.format("tree", " ")],
+        "test": [whole.format("red", "rot"), half.format("house")],
+    }.items():
+        body = "\n".join(f"<trans-unit>{unit}</trans-unit>" for unit in units)
+        (tmp_path / f"{name}.xlf").write_text(f'<xliff version="1.2"><file><body>\n{body}\n</body></file></xliff>')
+    data = {"validation_source": "valid.xlf", "test_source": "test.xlf"}
+    prepared = prepare(_config(data=data), tmp_path, tmp_path / "out")
+    assert prepared.texts("validation") == (["blue"], ["blau"])
+    assert prepared.texts("test") == (["red"], ["rot"])
+    assert prepared.report.gaps == {"validation": Dropped(2, (2, 4)), "test": Dropped(1, (3,))}
+    assert prepared.tags("validation") == [""]
+    assert _decoded(prepared, "validation") == [("blue", "blau")]
+    assert read_prepared(tmp_path / "out") is not None
+    told = render_report(prepared.report)
+    assert "test, units that lack a side: 1 left out, first at line 3" in told
+    assert "validation, units that lack a side: 2 left out, first at line 2, 4" in told
+
+
+def test_a_test_file_without_any_translation_is_refused(tmp_path: Path) -> None:
+    _write(tmp_path, "train", _corpus(101))
+    (tmp_path / "test.po").write_text('msgid "red"\nmsgstr ""\n')
+    with pytest.raises(DataError, match=r"test\.po: found nothing but units that lack a side \(1\)"):
+        prepare(_config(data={"test_source": "test.po"}), tmp_path, tmp_path / "out")
 
 
 def test_pairs_that_cleaning_dropped_are_counted_and_the_rest_stay_aligned(tmp_path: Path) -> None:
