@@ -33,7 +33,7 @@ COMMANDS = {
 # Commands whose name is a word of Python, or of its imports, live in a module of another name.
 MODULES = {"import": "import_model", "export": "export_model"}
 # an optional package -> the extra of Headway that brings it
-EXTRAS = {"torch": "train", "babel": "demo"}
+EXTRAS = {"torch": "train", "babel": "demo", "ray": "ray"}
 
 REMEDIES = {
     errno.ENOSPC: "Free space on that disk, or choose another folder",

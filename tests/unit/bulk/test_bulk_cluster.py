@@ -63,6 +63,7 @@ def batch(*numbers):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_two_workers_one_of_them_killed_write_what_one_process_writes(tmp_path):
     source, marker = write_input(tmp_path / "in", 101, end=""), tmp_path / "killed"
     job = Job(partial(rows, source), partial(dying_once, str(marker)), chunk=5)
