@@ -14,7 +14,8 @@ def seconds(commands: list[list[str]]) -> float:
     """How long these take side by side, starting included."""
     start = time.perf_counter()
     running = [subprocess.Popen(command) for command in commands]
-    if any([process.wait() for process in running]):  # all are waited for
+    codes = [process.wait() for process in running]
+    if any(codes):
         raise SystemExit("a command failed")
     return time.perf_counter() - start
 
