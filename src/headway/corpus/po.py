@@ -205,6 +205,8 @@ def _entries(stream: BinaryIO, name: str, charset: _Charset | None = None) -> It
     for line in _lines(stream, name, charset or _Charset()):
         text = line.text.strip(_WHITE)
         keyword = _KEYWORD.match(line.text)
+        if text and not text.startswith('"'):
+            _check_string(entry, name)
         if entry.is_whole and (keyword or text.startswith("#")) and not _goes_on(entry, keyword):
             yield entry
             entry = _Entry()
@@ -219,6 +221,7 @@ def _entries(stream: BinaryIO, name: str, charset: _Charset | None = None) -> It
             current.stop = len(entry.lines)
         elif text:
             _refuse(name, line.number, f"{text[:40]!r}", 'a comment, a keyword such as msgid, or a string in "quotes"')
+    _check_string(entry, name)
     if entry.last and not entry.is_whole:
         _refuse(name, entry.lines[-1].number, f"the end of the file after {entry.last}", "a msgstr for the msgid")
     yield entry
@@ -306,7 +309,16 @@ def _begin_field(entry: _Entry, keyword: re.Match[str], name: str) -> None:
         after = f" after {entry.last}" if entry.last else ""
         _refuse(name, line.number, f"{field_name}{after}", " or ".join(wanted))
     entry.last = field_name
-    entry.fields[field_name] = _Field([_strings(line, keyword.end(), name)], len(entry.lines) - 1, len(entry.lines))
+    is_bare = not line.text[keyword.end() :].strip(_WHITE)  # the strings may all stand in the lines below
+    parts = [] if is_bare else [_strings(line, keyword.end(), name)]
+    entry.fields[field_name] = _Field(parts, len(entry.lines) - 1, len(entry.lines))
+
+
+def _check_string(entry: _Entry, name: str) -> None:
+    """Raise CorpusError when the keyword read last has no string, and what comes now can give it none."""
+    if entry.last and not entry.fields[entry.last].parts:
+        number = entry.lines[entry.fields[entry.last].start].number
+        _refuse(name, number, f"{entry.last} without a string", 'one between "quotes" behind it')
 
 
 def _wanted(entry: _Entry) -> list[str]:
@@ -412,7 +424,8 @@ def _render(entry: _Entry, field_name: str, text: str, name: str) -> bytes:
     strings = [f'"{_TO_ESCAPE.sub(_escape, line)}"' for line in lines] or ['""']
     if len(strings) > 1:
         strings.insert(0, '""')
-    head = first.text[: first.text.index('"')]
+    before, quote, _ = first.text.partition('"')
+    head = before if quote else f"{before.rstrip(_WHITE)} "
     indent = head[: len(head) - len(head.lstrip(_WHITE))]
     try:
         encoded = [((indent if place else head) + string).encode(first.charset) for place, string in enumerate(strings)]

@@ -147,6 +147,30 @@ def test_a_msgstr_over_several_lines_is_replaced_as_a_whole(tmp_path):
     )
 
 
+def test_strings_may_all_stand_below_their_keyword(tmp_path):
+    path = tmp_path / "bare.po"
+    path.write_text('msgid\n"a "\n\n"dog"\nmsgstr\n  ""\n\nmsgid "b"\nmsgstr\n""', encoding="utf-8")
+    assert [pair.source for pair in read_po(path, languages=("en", "de"), fields=("", ""))] == ["a dog", "b"]
+    out = tmp_path / "out.po"
+    write_targets(path, out, [(1, "ein\nHund"), (2, "B")], source_language="en", target_language="de", for_review=False)
+    filled = 'msgid\n"a "\n\n"dog"\nmsgstr ""\n"ein\\n"\n"Hund"\n\nmsgid "b"\nmsgstr "B"'
+    assert out.read_text(encoding="utf-8") == filled
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('msgid "a"\nmsgstr', "line 2: found msgstr without a string"),
+        ('msgid "a"\nmsgstr\n\n# c\n"b"', "line 2: found msgstr without a string"),
+        ('msgid\nmsgstr "a"', "line 1: found msgid without a string"),
+    ],
+)
+def test_a_keyword_without_a_string_is_refused_with_its_line(tmp_path, text, found):
+    (tmp_path / "bare.po").write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError, match=found):
+        list(read_po(tmp_path / "bare.po", languages=("en", "de"), fields=("", "")))
+
+
 def test_a_file_without_a_last_line_end_keeps_none(tmp_path):
     text = 'msgid "a"\nmsgstr ""\n"b\\n"\n"c"'
     assert (
