@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_BLOCKS = 4096  # that Ray Data keeps account of
-_QUIET = {
+_ENVIRONMENT = {  # quiet, without the network
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_DATA_LOG_LEVEL": "ERROR",
     "RAY_DEDUP_LOGS": "0",
+    "RAY_worker_niceness": "0",  # as nice as the command itself; else they starve on a busy machine
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _CONNECT_SECONDS = 10
@@ -158,7 +159,7 @@ def _connected(cluster: Cluster) -> Generator[None]:
     """Start a cluster on this machine, or join one; nothing of it is left behind, and it tells nothing."""
     if cluster.address is not None:
         _check_address(cluster.address)
-    for name, value in _QUIET.items():
+    for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import ray  # noqa: PLC0415 - an extra
     from ray.exceptions import RayError  # noqa: PLC0415 - an extra
