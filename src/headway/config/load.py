@@ -153,7 +153,9 @@ def to_toml(config: RunConfig, *, everything: bool = True) -> str:
 
 def _to_toml_table(header: str, table: Table) -> str:
     """A header and its keys; lists of tables have headers of their own."""
-    return "\n".join([header, *(f"{key} = {_to_toml_value(value)}" for key, value in table.items() if not _tables(value))])
+    return "\n".join(
+        [header, *(f"{key} = {_to_toml_value(value)}" for key, value in table.items() if not _tables(value))]
+    )
 
 
 def _tables(value: object) -> list[Table]:
