@@ -238,6 +238,8 @@ def _fill(unit: _Unit, filled: dict[str, str], *, for_review: bool) -> bytes:
     if unit.dialect.state_on_unit:
         edits.append(_edit_tag(unit, unit.element, state))
         state = {}
+    elif for_review and unit.element.attributes.get("approved") == "yes":  # what somebody approved is no longer there
+        edits.append(_edit_tag(unit, unit.element, {"approved": "no"}))
     if "" not in filled and filled.keys() <= targets.keys():
         assert unit.target, "marks are in a target"
         edits.append(_edit_tag(unit, unit.target, state))

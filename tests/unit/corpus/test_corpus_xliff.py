@@ -134,6 +134,16 @@ def test_units_that_memoq_and_phrase_have_locked_stay(tmp_path, lock):
     assert [segment.translate for segment in segments_of(path)] == [False, True]
 
 
+@pytest.mark.parametrize(("for_review", "approved"), [(True, "no"), (False, "yes")])
+def test_a_unit_is_no_longer_approved_when_its_target_needs_review(tmp_path, for_review, approved):
+    unit = '<trans-unit approved="{}" id="1"><source>A</source><target{}>{}</target></trans-unit>'
+    whole = '<xliff version="1.2"><file><body>{}</body></file></xliff>'
+    path, out = put(tmp_path, whole.format(unit.format("yes", "", "B"))), tmp_path / "out.xlf"
+    write_targets(path, out, [(1, "C")], source_language="en", target_language="de", for_review=for_review)
+    state = "needs-review-translation" if for_review else "translated"
+    assert out.read_text(encoding="utf-8") == whole.format(unit.format(approved, f' state="{state}"', "C"))
+
+
 def test_tags_are_kept_on_request_and_have_their_partners_numbers(tmp_path):
     unit = (
         '<trans-unit id="1"><source><g id="7">a</g> <x id="8"/> <bpt id="9">&lt;i></bpt>b<ept id="9">&lt;/i></ept> '
