@@ -21,6 +21,7 @@ from headway.errors import CorpusError
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PROBED = 1 << 20  # bytes at the head of a file in which the header must end for its charset to be seen
+_MAX_ENTRY = 10_000_000  # bytes of one entry, which memory holds with all that is known of its lines
 _PLACEHOLDER = "CHARSET"  # what xgettext writes into a template, to be replaced
 # A charset in which these are other characters cannot be that of a PO file. ("\u" is an escape of some of Python's.)
 _ASCII = bytes(range(32, 127)) + b"\\u0041+AEE-"
@@ -202,6 +203,7 @@ class _Charset:
 def _entries(stream: BinaryIO, name: str, charset: _Charset | None = None) -> Iterator[_Entry]:
     """Group the lines of a PO file; every line is in exactly one entry, the last of which may have no message."""
     entry = _Entry()
+    size = 0
     for line in _lines(stream, name, charset or _Charset()):
         text = line.text.strip(_WHITE)
         keyword = _KEYWORD.match(line.text)
@@ -209,8 +211,11 @@ def _entries(stream: BinaryIO, name: str, charset: _Charset | None = None) -> It
             _check_string(entry, name)
         if entry.is_whole and (keyword or text.startswith("#")) and not _goes_on(entry, keyword):
             yield entry
-            entry = _Entry()
+            entry, size = _Entry(), 0
         entry.lines.append(line)
+        size += len(line.raw)
+        if size > _MAX_ENTRY:
+            _refuse(name, entry.lines[0].number, f"an entry of more than {_MAX_ENTRY:,} bytes", "smaller ones")
         if text.startswith("#"):
             _add_comment(entry, text, name)
         elif keyword:

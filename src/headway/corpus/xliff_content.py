@@ -29,12 +29,12 @@ _TOKEN = re.compile(
 
 def text_of(content: str) -> str:
     """The text of raw content in one line, without inline elements and the native codes inside them."""
-    return _in_one_line(plain(_pieces(content)))
+    return _in_one_line(plain(_pieces(content, keep=False)))
 
 
 def tagged_texts_of(source: str, target: str) -> tuple[str, str]:
     """The texts of both sides, each in one line, with their tags in the form of ``inline``."""
-    texts = render_pair(_pieces(source), _pieces(target))
+    texts = render_pair(_pieces(source, keep=True), _pieces(target, keep=True))
     return _in_one_line(texts[0]), _in_one_line(texts[1])
 
 
@@ -66,8 +66,8 @@ def _in_one_line(text: str) -> str:
     return _LAYOUT.sub(" ", text.replace("\r\n", "\n")).strip()
 
 
-def _pieces(content: str) -> Sequence[Piece]:
-    """Raw content as texts and tags; the content has been found well-formed."""
+def _pieces(content: str, *, keep: bool) -> Sequence[Piece]:
+    """Raw content as texts and tags, of which nothing more is known unless ``keep``; it has been found well-formed."""
     pieces: list[Piece] = []
     text: list[str] = []  # since the last tag
     tag: Tag | None = None  # whose native code is being read
@@ -90,7 +90,7 @@ def _pieces(content: str) -> Sequence[Piece]:
         step = _native_step(token)
         if not depth and not _ends_native(token):
             end_text()
-            tag = _tag(token)
+            tag = _tag(token) if keep else Tag("alone")
             pieces.append(tag)
         depth += step
     add(content[start:])

@@ -171,6 +171,13 @@ def test_a_keyword_without_a_string_is_refused_with_its_line(tmp_path, text, fou
         list(read_po(tmp_path / "bare.po", languages=("en", "de"), fields=("", "")))
 
 
+def test_an_entry_that_would_fill_the_memory_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "big.po"
+    path.write_text('msgid "a"\nmsgstr "b"\n\n' + ("#" * 99_999 + "\n") * 101, encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"line 4: found an entry of more than 10,000,000 bytes"):
+        list(read_po(path, languages=("en", "de"), fields=("", "")))
+
+
 def test_a_file_without_a_last_line_end_keeps_none(tmp_path):
     text = 'msgid "a"\nmsgstr ""\n"b\\n"\n"c"'
     assert (
