@@ -17,7 +17,7 @@ from headway.corpus.identifier import Identifier, load_identifier
 from headway.corpus.language import check_language
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer
 from headway.corpus.pair import SentencePair
-from headway.corpus.read import MOSES, READERS, SUFFIXES, holds_both_sides, read
+from headway.corpus.read import MOSES, READERS, SUFFIXES, elsewhere, holds_both_sides, read
 from headway.data.round_trip import RoundTrip, check_round_trip
 from headway.errors import CorpusError, MissingExtraError
 from headway.text.comparison import find_marks
@@ -122,6 +122,8 @@ def _grouped(files: Sequence[str], format_name: str, what: str) -> list[Files]:
             groups.append((waiting, file))
             waiting = None
     if waiting is not None:
+        if elsewhere(waiting):
+            raise click.UsageError(f"{what}: {name_of(waiting)} is of a kind that is not read; {elsewhere(waiting)}.")
         raise click.UsageError(
             f"{what}: {name_of(waiting)} should hold one side, by its name, and stands without the file of the other. "
             f"Give its target right behind it, or --format, or a file named as one of {', '.join(SUFFIXES)}."

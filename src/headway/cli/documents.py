@@ -11,6 +11,7 @@ import click
 from headway.cli.reports import count
 from headway.corpus.document import DOCUMENTS, document_format, is_document
 from headway.corpus.lines import STANDARD_STREAM
+from headway.corpus.read import elsewhere
 
 if TYPE_CHECKING:
     from headway.translate.decoding import Decoding
@@ -28,6 +29,8 @@ def check_document(file: str, out: str | None, *, refused: Sequence[str]) -> boo
     """
     if not is_document(file):
         if out is not None:
+            if elsewhere(file):
+                raise click.UsageError(f"{_shown(file)} is of a kind that is not read; {elsewhere(file)}.")
             raise click.UsageError(
                 f"{_shown(file)} is no document to be filled in place (these are: {', '.join(DOCUMENTS)}). "
                 f"Leave OUT out; lines are written with -o {_shown(out)}."

@@ -134,7 +134,8 @@ KINDS: dict[str, Kind] = {
     "sides-swapped": Kind(
         "source and target are swapped",
         "The model learns the other direction.",
-        "Swap --source-language and --target-language, or the columns (data.source_field, data.target_field).",
+        "Everywhere: swap --source-language and --target-language, or the columns (data.source_field, "
+        "data.target_field). In some lines: swap the sides of these, or remove them.",
         costly=0.001,
         fatal=0.5,
     ),

@@ -57,6 +57,12 @@ SUFFIXES = {
     ".mxliff": "xliff",
     ".parquet": "parquet",
 }
+# Files that people have and that hold no plain text: what to do about each.
+ELSEWHERE = {
+    **dict.fromkeys((".csv", ".xlsx", ".xls", ".ods"), "save the table as tab-separated text in UTF-8, named .tsv"),
+    **dict.fromkeys((".docx", ".doc", ".odt", ".pptx", ".pdf"), "bring it into XLIFF with a translation tool"),
+    **dict.fromkeys((".sdltm", ".mtm", ".wfm"), "export the translation memory as TMX"),
+}
 MOSES = "moses"
 WITH_GAPS = ("tmx", "po", "xliff", "parquet")  # formats with units that wait for a side
 
@@ -127,6 +133,11 @@ def holds_both_sides(path: FilePath) -> bool:
     return _suffix(path) in SUFFIXES
 
 
+def elsewhere(path: FilePath) -> str:
+    """What to do about a file of an office or translation program that is not read, by its suffix; else nothing."""
+    return ELSEWHERE.get(_suffix(path), "")
+
+
 def _format_of(source: FilePath, target: FilePath | None) -> str:
     if target:
         whole = [name_of(side) for side in (source, target) if _suffix(side) in SUFFIXES]
@@ -138,6 +149,11 @@ def _format_of(source: FilePath, target: FilePath | None) -> str:
         return MOSES
     if _suffix(source) in SUFFIXES:
         return SUFFIXES[_suffix(source)]
+    if elsewhere(source):
+        raise CorpusError(
+            f"corpus/read: {name_of(source)}: found a {_suffix(source)} file, which is not read; wanted one of the "
+            f"suffixes {', '.join(SUFFIXES)}. Remedy: {elsewhere(source)}."
+        )
     raise CorpusError(
         f"corpus/read: {name_of(source)} is one file without a target file, and its name does not tell its format; "
         f"wanted one of the suffixes {', '.join(SUFFIXES)}. "

@@ -93,6 +93,11 @@ def test_a_file_of_one_side_without_the_other_is_refused_by_name(files, capsys):
     assert f"{files[-1] if files[-1] != 'a.tsv' else 'x.en'} should hold one side" in capsys.readouterr().err
 
 
+def test_a_table_of_an_office_program_is_refused_with_what_to_do(capsys):
+    assert audit("memory.CSV") == 2
+    assert "memory.CSV is of a kind that is not read; save the table as tab-sep" in capsys.readouterr().err
+
+
 def test_strict_ends_with_1_where_anything_is_fatal(capsys, here):
     write("bad.tsv", [(source, "Это русский текст") for source, _ in here])
     assert audit("bad.tsv") == 0

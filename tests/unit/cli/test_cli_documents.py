@@ -85,6 +85,7 @@ def test_problems_are_told_with_their_lines(path, monkeypatch):
         (["a.po", "-"], "Name the file to write too"),
         (["a.po", "b.xlf"], "OUT has the format of a.po; give it the suffix .po, not b.xlf"),
         (["a.po", "b.po.gz"], "give it the suffix .po"),
+        (["a.docx", "b.docx"], "a.docx is of a kind that is not read; bring it into XLIFF with a translation tool."),
         (["a.txt", "b.txt"], "a.txt is no document to be filled in place (these are: .po, "),
         (["a.po", "b.po", "--format", "tsv"], "A document has no use for --format; leave it out."),
         (["a.po", "b.po", "--prefix", "x", "--alignment"], "A document has no use for --alignment, --prefix"),

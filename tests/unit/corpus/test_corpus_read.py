@@ -97,3 +97,17 @@ def test_arguments_that_do_not_fit_together_are_refused_before_reading(
 
 def test_every_suffix_has_a_reader():
     assert set(SUFFIXES.values()) == set(READERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("memory.csv", "found a .csv file, which is not read; .*Remedy: save the table as tab-separated text"),
+        ("page.DOCX", "found a .docx file, which is not read; .*Remedy: bring it into XLIFF"),
+        ("memory.sdltm", "found a .sdltm file, which is not read; .*Remedy: export the translation memory as TMX"),
+        ("memory.csv.gz", "found a .csv file, which is not read; .*Remedy: save the table as tab-separated text"),
+    ],
+)
+def test_a_file_of_another_program_is_refused_with_the_way_to_one_that_is_read(name, remedy):
+    with pytest.raises(CorpusError, match=remedy):
+        read(name, source_language="en", target_language="de")
