@@ -1,9 +1,11 @@
 """Which tokens a search may choose at a step.
 
-Shapes: B sentences, N hypotheses of each, V vocabulary, P prefix positions, T tokens so far, M places of a run.
+Shapes: B sentences, N hypotheses of each, V vocabulary, P prefix positions, T tokens so far, M places of a run,
+X tokens that no output has.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,23 +17,24 @@ from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 class Constraint:
     """The most tokens a sentence may have (EOS counted) and the tokens it must begin with (0: free).
 
-    ``no_repeat_ngram``: no run of so many tokens may occur twice in an output; 0 is no rule.
+    ``no_repeat_ngram``: no run of so many tokens may occur twice in an output; 0 is no rule. ``never_X``: PAD, BOS and
+    what else no output may have.
     """
 
     limit_B: Tensor
     prefix_BP: Tensor
+    never_X: Tensor
     first_limit: int  # the smallest of limit_B: before it no step needs to look at the limits
     no_repeat_ngram: int = 0
 
     def forbid(self, scores_BNV: Tensor, step: int, token_ids_BNT: Tensor | None = None) -> None:
         """Set to -inf, in place, all that may not be the token at ``step`` (the first is 0).
 
-        PAD and BOS never; the last token of a run that was there before; inside a forced prefix all but its token,
-        which may end such a run; at the last allowed position all but EOS. EOS ends no run, so something is always
-        left. ``token_ids_BNT`` are the tokens so far, which only ``no_repeat_ngram`` looks at.
+        PAD, BOS and the like never; the last token of a run that was there before; inside a forced prefix all but its
+        token, which may end such a run; at the last allowed position all but EOS. EOS ends no run, so something is
+        always left. ``token_ids_BNT`` are the tokens so far, which only ``no_repeat_ngram`` looks at.
         """
-        scores_BNV[:, :, PAD_ID] = -torch.inf
-        scores_BNV[:, :, BOS_ID] = -torch.inf
+        scores_BNV.index_fill_(2, self.never_X, -torch.inf)
         if token_ids_BNT is not None and 0 < self.no_repeat_ngram <= step:
             self._forbid_repeats(scores_BNV, token_ids_BNT)
         if step < self.prefix_BP.shape[1]:
@@ -61,13 +64,19 @@ class Constraint:
     def select(self, sentences: Tensor) -> "Constraint":
         """The constraint of the given sentences, by index, in that order."""
         limit_B = self.limit_B[sentences]
-        return constrain(limit_B, self.prefix_BP[sentences], self.no_repeat_ngram)
+        return replace(self, limit_B=limit_B, prefix_BP=self.prefix_BP[sentences], first_limit=_first_limit(limit_B))
 
 
-def constrain(limit_B: Tensor, prefix_BP: Tensor, no_repeat_ngram: int = 0) -> Constraint:
-    """A constraint from limits and prefixes (int64, prefixes padded with 0)."""
-    first_limit = int(limit_B.min()) if limit_B.numel() else 0
-    return Constraint(limit_B, prefix_BP, first_limit=first_limit, no_repeat_ngram=no_repeat_ngram)
+def constrain(
+    limit_B: Tensor, prefix_BP: Tensor, *, no_repeat_ngram: int = 0, reserved: Sequence[int] = ()
+) -> Constraint:
+    """A constraint from limits and prefixes (int64, prefixes padded with 0), and ids that no output may have."""
+    never_X = torch.tensor([PAD_ID, BOS_ID, *reserved], device=limit_B.device)
+    return Constraint(limit_B, prefix_BP, never_X, _first_limit(limit_B), no_repeat_ngram=no_repeat_ngram)
+
+
+def _first_limit(limit_B: Tensor) -> int:
+    return int(limit_B.min()) if limit_B.numel() else 0
 
 
 def _force(scores_BNV: Tensor, token_B: Tensor, forced_B: Tensor) -> None:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from headway.search.constraint import Constraint, constrain
+from headway.search.constraint import Constraint
 from headway.search.predictor import Predictor
 
 State = TypeVar("State")
@@ -38,8 +38,5 @@ class Repeated(Generic[State]):
 
 def repeat_constraint(constraint: Constraint, count: int) -> Constraint:
     """The constraint of each sentence ``count`` times, in the order of ``Repeated``."""
-    return constrain(
-        constraint.limit_B.repeat_interleave(count),
-        constraint.prefix_BP.repeat_interleave(count, dim=0),
-        constraint.no_repeat_ngram,
-    )
+    sentences = torch.arange(constraint.limit_B.numel(), device=constraint.limit_B.device)
+    return constraint.select(sentences.repeat_interleave(count))

@@ -64,7 +64,7 @@ def search(
     wanted = _wanted(phrases_B, lexicon, settings)
     if max_output_length_B is None:
         max_output_length_B = _default_limits(source_mask_BS, prefix_B, wanted)
-    constraint = _constrain(source_mask_BS, max_output_length_B, prefix_B, settings.no_repeat_ngram)
+    constraint = _constrain(source_mask_BS, max_output_length_B, prefix_B, settings)
     with torch.no_grad():
         if wanted is None:
             results = _search(predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings)
@@ -168,7 +168,10 @@ def _default_limits(
 
 
 def _constrain(
-    source_mask_BS: Tensor, limits: Sequence[int], prefixes: Sequence[Sequence[int]] | None, no_repeat_ngram: int
+    source_mask_BS: Tensor,
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]] | None,
+    settings: SearchSettings,
 ) -> Constraint:
     """The limits and prefixes as tensors, checked against each other."""
     device = source_mask_BS.device
@@ -181,7 +184,7 @@ def _constrain(
                 f"search/run: sentence {sentence}: the output may have {limit} tokens, end of sentence counted; its "
                 f"forced prefix has {len(prefix)}. Allow {len(prefix) + 1} or more, or shorten the prefix."
             )
-        if any(token in (PAD_ID, BOS_ID, EOS_ID) for token in prefix):
+        if any(token in (PAD_ID, BOS_ID, EOS_ID, *settings.reserved) for token in prefix):
             raise TranslationError(
                 f"search/run: sentence {sentence}: the forced prefix holds a control token; wanted text tokens only. "
                 "Make the prefix with the tokenizer of the target language."
@@ -190,7 +193,8 @@ def _constrain(
     return constrain(
         torch.tensor(limits, dtype=torch.int64, device=device),
         torch.tensor(padded, dtype=torch.int64, device=device).view(num_sentences, longest),
-        no_repeat_ngram,
+        no_repeat_ngram=settings.no_repeat_ngram,
+        reserved=settings.reserved,
     )
 
 

@@ -43,6 +43,7 @@ class SearchSettings:
 
     ``n_best`` is how many hypotheses are returned: of a beam at most ``beam_size``; with ``sampling``, which takes the
     place of the beam, how many are drawn. ``no_repeat_ngram``: no run of so many tokens occurs twice (0: no rule).
+    ``reserved``: ids that no output has, as those of tags.
     """
 
     beam_size: int = 4
@@ -51,6 +52,7 @@ class SearchSettings:
     no_repeat_ngram: int = 0
     sampling: Sampling | None = None
     diversity: Diversity | None = None
+    reserved: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:

@@ -160,7 +160,7 @@ class Translator:
             raise TranslationError("translate/translator: found one string; wanted a list of texts: [text].")
         decoding = decoding_with(decoding, beam_size=beam_size, length_penalty=length_penalty, n_best=n_best)
         request = _Request(
-            decoding.settings(self.search),
+            replace(decoding.settings(self.search), reserved=tuple(self.target_tokenizer.tags.values())),
             n_best=decoding.n_best or 1,
             risk=decoding.risk,
             batch_tokens=self.backend.batch_tokens if batch_tokens is None else batch_tokens,

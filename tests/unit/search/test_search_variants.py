@@ -255,3 +255,19 @@ def test_a_forced_prefix_may_repeat_and_what_follows_may_not_repeat_it(method):
 def test_a_negative_length_of_runs_is_refused():
     with pytest.raises(TranslationError, match="no-repeat n-gram is -1"):
         search(TablePredictor(7), *sources([4]), settings=SearchSettings(no_repeat_ngram=-1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_reserved_ids_are_in_no_output(method):
+    reserved = (4, 5, 9)
+    predictor, batch = TablePredictor(11, seed=2), sources(*SOURCES, *([word] for word in range(6, 11)))
+    asked = METHODS[method]
+    free = [h for hypotheses in search(predictor, *batch, settings=asked) for h in hypotheses]
+    assert any(set(reserved) & set(h.token_ids) for h in free)
+    held = [h for own in search(predictor, *batch, settings=replace(asked, reserved=reserved)) for h in own]
+    assert not any({PAD_ID, BOS_ID, *reserved} & set(h.token_ids) for h in held)
+
+
+def test_a_prefix_with_a_reserved_id_is_refused():
+    with pytest.raises(TranslationError, match="control token"):
+        search(TablePredictor(7), *sources([4]), settings=SearchSettings(reserved=(5,)), prefix_B=[[5]])

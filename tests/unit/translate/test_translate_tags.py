@@ -8,7 +8,7 @@ from translate_copies import TEXTS, CopyPredictor, diagonal
 
 from headway.errors import TranslationError
 from headway.text.bpe import learn_bpe
-from headway.text.tokenizer import EOS_ID
+from headway.text.tokenizer import EOS_ID, PAD_ID
 from headway.translate.evaluate import evaluate
 from headway.translate.torch_backend import TorchBackend
 from headway.translate.translator import Translator
@@ -22,10 +22,21 @@ class Heard:
     scored: list[tuple[int, ...]]
 
 
+class TaggedCopyPredictor(CopyPredictor):
+    """Copies what comes after the tags, as a model that was trained with them does."""
+
+    def start(self, source_BS, source_mask_BS):
+        super().start(source_BS, source_mask_BS)
+        has_tag = (source_BS[:, 0] == 4) | (source_BS[:, 0] == 5)
+        rolled = source_BS.roll(-1, dims=1)
+        rolled[:, -1] = PAD_ID
+        return torch.where(has_tag[:, None], rolled, source_BS), 0
+
+
 def listening_translator(tags, **options):
     """A translator around the model that copies, and what that model hears; home is tag 4 and law tag 5."""
     tokenizer = learn_bpe(TEXTS, vocab_size=300, tags=("home", "law"))
-    backend = TorchBackend(CopyPredictor(tokenizer.vocab_size), torch.device("cpu"), attention=diagonal)
+    backend = TorchBackend(TaggedCopyPredictor(tokenizer.vocab_size), torch.device("cpu"), attention=diagonal)
     heard = Heard([], [])
     search = backend.search
     backend.search = lambda sources, **rest: heard.sources.extend(sources) or search(sources, **rest)
@@ -67,8 +78,8 @@ def test_the_source_s_tokens_and_alignment_know_nothing_of_the_tag():
     (translation,) = translator.tagged("home").translate(["the cat"], with_alignment=True)
     plain = translator.source_tokenizer.tokens(translator.source_tokenizer.encode("the cat"))
     assert list(translation.source_tokens) == plain
-    # The copy begins with the tag, which is aligned to the first word for want of a better; then each token to itself.
-    assert translation.alignment == ((0, 0), *((place, place + 1) for place in range(len(plain))))
+    # The diagonal gives the first token the tag, in whose place comes the first word; then each the token before it.
+    assert translation.alignment == ((0, 0), *((place, place + 1) for place in range(len(plain) - 1)))
 
 
 def test_scores_are_those_of_the_tagged_source():
@@ -117,3 +128,12 @@ def test_tags_must_be_as_many_as_texts():
     translator, _ = listening_translator(("home",))
     with pytest.raises(TranslationError, match=r"1 tags for 2 texts; wanted one each"):
         translator.translate(["the cat", "a house"], tags=["home"])
+
+
+def test_a_model_that_writes_its_tags_back_is_kept_from_it():
+    tokenizer = learn_bpe(TEXTS, vocab_size=300, tags=("home", "law"))
+    backend = TorchBackend(CopyPredictor(tokenizer.vocab_size), torch.device("cpu"), attention=diagonal)
+    translator = Translator(backend, tokenizer, tokenizer, max_source_tokens=23, tags=("home", "law"))
+    (translation,) = translator.tagged("law").translate(["the cat sat"])
+    assert not {"⟨tag:home⟩", "⟨tag:law⟩"} & set(translation.tokens)
+    assert set(tokenizer.tokens([4, 5])) == {"⟨tag:home⟩", "⟨tag:law⟩"}
