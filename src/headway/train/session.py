@@ -12,6 +12,7 @@ from headway.checkpoint.run_folder import longest_source, real_model
 from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.schema import ModelConfig, RunConfig
 from headway.data.prepare import Prepared
+from headway.data.segmentation import Segmentation
 from headway.data.store import Store
 from headway.errors import ConfigError, TrainingError
 from headway.model.build import build_transformer, load_weights
@@ -180,9 +181,11 @@ def rank_device(name: str, group: Group) -> torch.device:
 def check_fit(config: RunConfig, prepared: Prepared) -> None:
     """Refuse what would fail only after a run has begun.
 
-    Raises TranslationError for a device that is not there, ConfigError for a sentence longer than a learned table.
+    Raises TranslationError for a device that is not there, TextError for BPE-dropout with a vocabulary (of train.init)
+    that has no merges, ConfigError for a sentence longer than a learned table.
     """
     choose_device(config.train.device)
+    Segmentation.of(config, prepared)
     model = config.model
     if model.positions != "learned":
         return

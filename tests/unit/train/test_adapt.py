@@ -295,3 +295,10 @@ def test_a_vocabulary_that_is_no_bpe_cannot_be_extended(old_data, new_data, tmp_
     config = child(tmp_path / "unigram", "train.extend_vocabulary=3")
     with pytest.raises(TextError, match="only a BPE learnt here can be extended"):
         run(config, new_data, tmp_path / "out")
+
+
+def test_bpe_dropout_with_a_vocabulary_without_merges_is_refused_before_the_run_begins(old_data, new_data, tmp_path):
+    run(load_text(PARENT, overrides=("text.model=wordpiece", "train.max_steps=1")), old_data, tmp_path / "words")
+    with pytest.raises(TextError, match="the vocabulary is wordpiece"):
+        run(child(tmp_path / "words", "text.bpe_dropout=0.1"), new_data, tmp_path / "out")
+    run(child(tmp_path / "words", "train.max_steps=1"), new_data, tmp_path / "out")  # nothing is in the way
