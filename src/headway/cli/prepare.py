@@ -20,13 +20,19 @@ from headway.config.load import load
 def command(recipe: str, *, data_dir: Path, overrides: tuple[str, ...], out_dir: Path) -> None:
     """Read, clean and encode the text of a recipe: a TOML file, or a packaged recipe's name.
 
-    Equal input and settings are prepared once: called again, it only tells what it did.
+    Equal input and settings are prepared once: called again, it only tells what it did. A recipe with train.init takes
+    the vocabulary of that model, as training does.
     """
     config = load(recipe, overrides=overrides)
     from headway.data.prepare import prepare
+    from headway.train.adapt import adapted, open_parent, vocabulary_of
 
+    parent = open_parent(config, out_dir)
+    vocabulary = None
+    if parent is not None:
+        config, vocabulary = adapted(config, parent), vocabulary_of(parent, config.train.extend_vocabulary)
     on_progress = _show if sys.stderr.isatty() else None
-    prepared = prepare(config, data_dir, out_dir, on_progress=on_progress)
+    prepared = prepare(config, data_dir, out_dir, vocabulary=vocabulary, on_progress=on_progress)
     if on_progress is not None:
         click.echo("\r\x1b[K", nl=False, err=True)
     click.echo(render_report(prepared.report))

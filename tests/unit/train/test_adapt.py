@@ -7,6 +7,7 @@ import pytest
 import torch
 from train_letters import final_state, of_kind, run, write_corpus
 
+from headway.cli.main import main
 from headway.config.load import load_text
 from headway.data.loader import collate
 from headway.data.prepared import read_prepared
@@ -302,3 +303,16 @@ def test_bpe_dropout_with_a_vocabulary_without_merges_is_refused_before_the_run_
     with pytest.raises(TextError, match="the vocabulary is wordpiece"):
         run(child(tmp_path / "words", "text.bpe_dropout=0.1"), new_data, tmp_path / "out")
     run(child(tmp_path / "words", "train.max_steps=1"), new_data, tmp_path / "out")  # nothing is in the way
+
+
+@pytest.mark.parametrize("new_tokens", [0, 5])
+def test_preparing_alone_takes_the_vocabulary_of_the_model_as_training_does(parent, new_data, tmp_path, new_tokens):
+    keys = [f"train.init={json.dumps(str(parent))}", f"train.extend_vocabulary={new_tokens}"]
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(CHILD, encoding="utf-8")
+    sets = [part for key in keys for part in ("--set", key)]
+    assert main(["prepare", str(recipe), "--data", str(new_data), "--out", str(tmp_path / "alone"), *sets]) == 0
+    run(load_text(CHILD, overrides=keys), new_data, tmp_path / "out", stop_at=1)
+    alone, trained = read_prepared(tmp_path / "alone"), read_prepared(tmp_path / "out" / "training" / "data")
+    assert alone.report == trained.report
+    assert alone.source_tokenizer.to_json() == trained.source_tokenizer.to_json()
