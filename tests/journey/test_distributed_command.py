@@ -1,4 +1,7 @@
-"""torchrun with the real command: equal to one process, a killed rank, a stop, and one message for one error."""
+"""torchrun with the real command: equal to one process, a killed rank, a stop, and one message for one error.
+
+That a stopped run goes on exactly is shown without commands (tests/unit/train/test_distributed.py).
+"""
 
 import json
 import os
@@ -105,7 +108,7 @@ def test_two_processes_write_the_folder_that_one_writes(arguments, undisturbed, 
     assert done.stdout.count(b"\n") == 1
 
 
-def test_a_stop_signal_to_torchrun_saves_the_state_and_names_the_command(arguments, undisturbed, tmp_path):
+def test_a_stop_signal_to_torchrun_saves_the_state_and_names_the_command(arguments, tmp_path):
     out = tmp_path / "m"
     command = ["-m", "headway", *arguments, "--out", out]
     with torchrun(*command) as job:
@@ -116,9 +119,6 @@ def test_a_stop_signal_to_torchrun_saves_the_state_and_names_the_command(argumen
     (step,) = map(int, re.findall(r"stopped after step (\d+)", output))
     assert states(out)[-1].name == f"state-{step:08d}.safetensors"
     assert output.count("To go on: torchrun --standalone --nproc-per-node=2 -m headway train ") == 1
-    code, output = finished(*command)
-    assert code == 0, output
-    assert (out / "model.safetensors").read_bytes() == (undisturbed / "model.safetensors").read_bytes()
 
 
 def test_an_error_is_told_once_with_its_rank_and_leaves_no_process(tmp_path):
