@@ -120,8 +120,8 @@ def check(source: Path, filled: Path, references: list[str]) -> dict[str, object
         "units_with_other_placeholders": sum(
             placeholders(one) != placeholders(other) for one, other in zip(sources, targets, strict=True)
         ),
-        "bleu": round(scores.bleu.score, 2),
-        "chrf": round(scores.chrf.score, 2),
+        "bleu": round(scores.bleu.value, 2),
+        "chrf": round(scores.chrf.value, 2),
     }
 
 
