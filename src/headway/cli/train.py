@@ -133,7 +133,9 @@ def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, group:
             _say_how_to_go_on(group, started=started)
             raise
     if group.is_first:
-        click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}", err=True)
+        tags = [corpus.tag for corpus in config.data.corpora]
+        tag = f" --tag {tags[0]}" if tags and all(tags) else ""  # without one, such a model refuses text
+        click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}{tag}", err=True)
 
 
 def _say_how_to_go_on(group: "Group", *, started: bool) -> None:

@@ -215,7 +215,10 @@ def _explain_toml(error: tomllib.TOMLDecodeError, text: str, name: str) -> str:
         message = message[: match.start()]
         if match[1]:
             where = f"{name} line {match[1]} column {match[2]}"
-    return f'config/load: {where}: not TOML: {message}. Mend that line; text stands in quotes, as in name = "text".'
+    remedy = 'text stands in quotes, as in name = "text"'
+    if "\\" in message:
+        remedy = r"text with backslashes stands in single quotes, as in train_source = 'C:\texts\memory.tmx'"
+    return f"config/load: {where}: not TOML: {message}. Mend that line; {remedy}."
 
 
 def _key_lines(text: str) -> dict[Key, int]:

@@ -70,6 +70,16 @@ def test_a_fresh_start_whose_text_cannot_be_read_leaves_the_earlier_run(data, ca
     assert everything(data / "run") == before
 
 
+def test_the_command_that_translates_names_a_tag_where_every_corpus_had_one(data, capsys):
+    corpus = '{{source = "a.en", target = "a.de"{}}}'
+    for second, end in ((', tag = "x"', " --tag y\n"), ("", "\n")):
+        first = corpus.format(', tag = "y"')
+        corpora = f"data.corpora=[{first}, {corpus.format(second)}]"
+        whole = ("data.train_source=", "data.train_target=", corpora)
+        assert command(data, *whole, options=["--fresh"]) == 0
+        assert capsys.readouterr().err.endswith(f"| headway translate -m {data / 'run'}{end}")
+
+
 def test_a_part_of_an_epoch_is_told_as_a_part(data):
     assert command(data) == 0
     after_one_step = summary(data)

@@ -338,3 +338,13 @@ def test_a_difference_names_each_changed_key_with_both_values():
 @given(runs, runs)
 def test_there_is_a_difference_exactly_when_runs_differ(old, new):
     assert (difference(old, new) == []) == (old == new)
+
+
+@pytest.mark.parametrize("name", [r"C:\texts\a.en", r"D:\memory.tmx"])
+def test_a_name_with_backslashes_is_told_the_quotes_that_it_needs(tmp_path, name):
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(f'[data]\ntrain_source = "{name}"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"line 2 .*text with backslashes stands in single quotes"):
+        load(str(recipe))
+    recipe.write_text(f"[data]\ntrain_source = '{name}'\n", encoding="utf-8")
+    assert load(str(recipe)).data.train_source == name
