@@ -198,7 +198,10 @@ def _section(change: Change) -> str:
 
 
 def _check_recipe(config: RunConfig, path: Path) -> Iterator[Event]:
-    """Refuse to go on with another recipe than the run began with; say what its validations measure otherwise."""
+    """Refuse to go on with another recipe than the run began with; say what its validations measure otherwise.
+
+    Another ``train.init`` is told too: its folder may have moved, or hold another model, which is not begun with.
+    """
     changes = recipe_changes(config, path)
     if changes:
         named = "; ".join(f"{change.key} was {change.old!r}, is {change.new!r}" for change in changes)
@@ -206,7 +209,14 @@ def _check_recipe(config: RunConfig, path: Path) -> Iterator[Event]:
             f"train/run: the run in {path.parent.parent} began with another recipe: {named}. "
             "Remedy: restore these keys to go on, add --fresh to begin anew there, or take another --out"
         )
-    measured = [change for change in _differences(config, path) if _section(change) in MEASURING]
+    differences = _differences(config, path)
+    for change in differences:
+        if change.key == "train.init":
+            yield Notice(
+                f"train.init was {change.old}, is {change.new}: the run goes on with its own weights, whatever those "
+                "there are now"
+            )
+    measured = [change for change in differences if _section(change) in MEASURING]
     if measured:
         named = "; ".join(f"{change.key} was {change.old!r}, is {change.new!r}" for change in measured)
         yield Notice(f"validations from here on are measured otherwise than the earlier ones: {named}")

@@ -1,6 +1,7 @@
 """A run that begins with an earlier model: what it takes over, what it leaves alone, and what it adds."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -316,3 +317,14 @@ def test_preparing_alone_takes_the_vocabulary_of_the_model_as_training_does(pare
     alone, trained = read_prepared(tmp_path / "alone"), read_prepared(tmp_path / "out" / "training" / "data")
     assert alone.report == trained.report
     assert alone.source_tokenizer.to_json() == trained.source_tokenizer.to_json()
+
+
+def test_a_run_goes_on_where_the_model_it_began_with_has_moved_and_says_so(parent, new_data, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(parent, moved)
+    run(child(parent), new_data, tmp_path / "whole")
+    run(child(parent), new_data, tmp_path / "parts", stop_at=3)
+    events = run(child(moved), new_data, tmp_path / "parts")
+    (told,) = [event.text for event in of_kind(events, Notice) if "train.init" in event.text]
+    assert told.startswith(f"train.init was {parent}, is {moved}")
+    assert final_state(tmp_path / "whole") == final_state(tmp_path / "parts")
