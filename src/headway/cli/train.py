@@ -72,9 +72,8 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "train.init": init,
     }
     given = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in files.items() if value is not None]
-    short = {"source": source, "out": out_dir}
-    if init is None:  # else they are the model's
-        short |= {"source-language": source_language, "target-language": target_language}
+    languages = {"source-language": source_language, "target-language": target_language}
+    short = {"source": source, **({} if init else languages), "out": out_dir}  # with a model, they are the model's
     missing = [f"--{name}" for name, value in short.items() if value is None]
     if recipe is None and missing:
         raise ConfigError(
