@@ -169,6 +169,8 @@ def _stop_when_asked(should_stop: Callable[[], bool]) -> Callable[[str, int], No
 
 def _is_to_forget(folder: Path, group: Group) -> bool:
     """Whether the earlier run is still there to be forgotten, where torchrun repeats the command with ``--fresh``."""
+    if group is ALONE:  # nobody repeats it
+        return True
     marker = folder / FORGET_FILE
     if group.attempt == 0:
         marker.touch()

@@ -6,6 +6,7 @@ it is put in by position. Tags are out of the model's sight and come back by ali
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -407,7 +408,13 @@ def _finish(marked: Marked, draft: _Draft, phrases: Sequence[str]) -> MarkedTran
     # What was mended may have been a phrase.
     is_met = has_phrases(draft.text, [phrase.strip() for phrase in phrases])
     translation = replace(draft.translation, phrases_met=is_met)
-    return MarkedTranslation(text, translation, tags_ok, problems, notes, alternatives)
+    return MarkedTranslation(text, translation, tags_ok, problems, _counted(notes), alternatives)
+
+
+def _counted(sentences: Sequence[str]) -> tuple[str, ...]:
+    """Each sentence once, with how often it was there where that is more."""
+    counts = Counter(sentences)
+    return tuple(text if count == 1 else f"{text} ({count:,} times)" for text, count in counts.items())
 
 
 def _problems(
@@ -420,7 +427,7 @@ def _problems(
     if num_replaced:
         what = "1 character" if num_replaced == 1 else f"{num_replaced:,} characters"
         problems.append(f"{what} that XML cannot hold became U+FFFD")
-    return tuple(problems)
+    return _counted(problems)
 
 
 def _mend(marked: Marked, draft: _Draft) -> tuple[_Draft, tuple[str, ...]]:

@@ -394,3 +394,10 @@ def test_a_stream_gives_what_a_list_gives_whatever_the_chunk():
     for chunk in (1, 7, 100):
         stream = translate_parsed_lines(copying_translator(), map(parse, texts), chunk=chunk)
         assert [result.text for result in stream] == whole
+
+
+def test_what_was_taken_out_many_times_is_told_once_with_its_count():
+    translator = FakeTranslator(lambda rng, words: ["{device}", "an", "{device}", "{x}", "{device}"])
+    (translation,) = translate_marked(translator, ["on {x}"])
+    assert translation.text.split() == ["an", "{x}"]
+    assert translation.notes == ("{device}, which the source does not have, was taken out (3 times)",)
