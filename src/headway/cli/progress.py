@@ -25,6 +25,7 @@ class ProgressPrinter:
         self._live = sys.stderr.isatty() if live is None else live
         self._details = details
         self._last_line = 0.0
+        self._may_end_early = False
 
     def watch(self, events: "Iterator[Event]") -> "Iterator[Event]":
         """Print each event as it comes, and pass it on."""
@@ -39,6 +40,8 @@ class ProgressPrinter:
         if isinstance(event, kinds.StepDone):
             self._step(event)
         else:
+            if isinstance(event, kinds.Started):
+                self._may_end_early = event.patience is not None
             text = self._text(event)
             if text:
                 self._say(text)
@@ -64,7 +67,7 @@ class ProgressPrinter:
         if now - self._last_line < due:
             return
         self._last_line = now
-        line = _step_line(event)
+        line = _step_line(event, may_end_early=self._may_end_early)
         if self._live:
             share = event.seconds / max(event.seconds + event.seconds_left, 1e-9)
             click.echo("\r\x1b[K" + _with_bar(line, share, columns=get_terminal_size().columns), nl=False, err=True)
@@ -90,11 +93,12 @@ def _with_bar(line: str, share: float, *, columns: int) -> str:
     return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {line}"
 
 
-def _step_line(event: "StepDone") -> str:
+def _step_line(event: "StepDone", *, may_end_early: bool) -> str:
+    at_most = "at most " if may_end_early else ""
     return (
         f"step {event.step:,}  loss {event.loss:.3f}  lr {event.learning_rate:.2e}  "
         f"{event.tokens_per_second:,.0f} tokens/s  padding {event.padding:.1%}  "
-        f"{clock(event.seconds)} gone, {clock(event.seconds_left)} left"
+        f"{clock(event.seconds)} gone, {at_most}{clock(event.seconds_left)} left"
     )
 
 
@@ -102,8 +106,14 @@ def _started(event: "Started") -> str:
     begin = f"going on after step {event.step:,}" if event.step else "training from the first step"
     return (
         f"{begin}: {event.num_parameters:,} parameters, {event.precision} on {event.device}, "
-        f"{_workers(event)}, at most {count(event.max_steps, 'step')}"
+        f"{_workers(event)}, at most {count(event.max_steps, 'step')}{_end(event)}"
     )
+
+
+def _end(event: "Started") -> str:
+    if event.patience is None:
+        return ""
+    return f"; it ends sooner when {count(event.patience, 'validation')} in a row bring nothing better"
 
 
 def _workers(event: "Started") -> str:

@@ -34,6 +34,7 @@ class Started:
     device: str
     threads: int  # of each process
     processes: int = 1
+    patience: int | None = None  # validations without a better value after which the run ends; None: it does not
 
 
 @dataclass(frozen=True, slots=True)

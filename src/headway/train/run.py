@@ -20,7 +20,7 @@ from headway.data.prepared import Prepared, read_prepared
 from headway.errors import CheckpointError, ConfigError, DataError
 from headway.folder.atomic import replace_file
 from headway.folder.contents import TRAINING_FOLDER, ModelFolder, check_place
-from headway.train.adapt import adapted, initial_weights, open_parent, vocabulary_of
+from headway.train.adapt import adapted, initial_weights, open_parent, overruled_sizes, vocabulary_of
 from headway.train.distributed import ALONE, Group
 from headway.train.division import divide, idle_notice, longest_pair
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
@@ -76,7 +76,10 @@ def _train(
     prepared = None
     parent = open_parent(config, out_dir)
     if parent is not None:
+        told = overruled_sizes(config, parent)
         config = adapted(config, parent)
+        if told and group.is_first:
+            yield Notice(told)
     if group.is_first:
         fresh = fresh and _is_to_forget(folder, group)
         prepared = yield from _begin(config, data_dir, folder, parent=parent, fresh=fresh, should_stop=should_stop)
@@ -92,6 +95,7 @@ def _train(
         device=str(session.device),
         threads=progress.threads,
         processes=group.world_size,
+        patience=config.train.patience if config.train.early_stopping != "none" else None,
     )
     if progress.step == 0:
         yield Saved(0, session.save())

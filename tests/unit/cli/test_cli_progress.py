@@ -4,7 +4,7 @@ import pytest
 
 from headway.cli.progress import ProgressPrinter
 from headway.cli.reports import count
-from headway.train.events import StepDone
+from headway.train.events import Started, StepDone
 
 STEP = StepDone(
     step=12_345,
@@ -37,3 +37,19 @@ def test_the_bar_is_filled_by_the_share_of_time_gone(monkeypatch, capsys):
 
 def test_one_of_a_thing_is_told_in_the_singular():
     assert [count(number, "pair") for number in (0, 1, 2, 1009)] == ["0 pairs", "1 pair", "2 pairs", "1,009 pairs"]
+
+
+@pytest.mark.parametrize(
+    ("patience", "told", "left"),
+    [
+        (None, "1 thread, at most 30,000 steps\n", "1:00:00 gone, 20:00 left"),
+        (7, "it ends sooner when 7 validations in a row bring nothing better\n", "1:00:00 gone, at most 20:00 left"),
+    ],
+)
+def test_the_time_left_is_the_most_where_a_run_may_end_early(capsys, patience, told, left):
+    printer = ProgressPrinter(live=False)
+    printer.show(Started(0, 30_000, 1009, precision="bf16", device="cpu", threads=1, patience=patience))
+    printer.show(STEP)
+    printed = capsys.readouterr().err
+    assert told in printed
+    assert left in printed
