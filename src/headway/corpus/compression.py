@@ -118,6 +118,12 @@ COMPRESSORS: dict[str, Callable[[BinaryIO], BinaryIO]] = {
 
 # How compressed data begins, for the hint when a file's name does not say that it is compressed.
 SIGNATURES = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+# How files of other programs begin that are taken for text now and then.
+NO_TEXT = {
+    b"PK\x03\x04": "a zip archive or an office file (docx, xlsx, ods, epub)",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an office file (doc, xls)",
+    b"%PDF-": "a PDF",
+}
 
 
 def compression_of(path: FilePath) -> str:

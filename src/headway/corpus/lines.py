@@ -15,7 +15,15 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from headway.corpus.compression import COMPRESSORS, DAMAGED, DECOMPRESSORS, SIGNATURES, FilePath, compression_of
+from headway.corpus.compression import (
+    COMPRESSORS,
+    DAMAGED,
+    DECOMPRESSORS,
+    NO_TEXT,
+    SIGNATURES,
+    FilePath,
+    compression_of,
+)
 from headway.errors import CorpusError
 
 STANDARD_STREAM = "-"
@@ -28,6 +36,7 @@ _OTHER_ENCODINGS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
+_LONGEST_SIGNATURE = max(map(len, NO_TEXT))
 _FULL_OR_BROKEN = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
@@ -87,7 +96,9 @@ def open_binary_reader(path: FilePath) -> Generator[BinaryIO, None, None]:
 def _decode(stream: BinaryIO, name: str) -> Iterator[str]:
     r"""Decode a binary stream line by line; iterating over bytes breaks lines at ``\n`` only."""
     offset = 0  # of the line in the unpacked file, in bytes
+    beginning = b""
     for number, line in enumerate(stream, 1):
+        beginning = beginning or line[:_LONGEST_SIGNATURE]
         start = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
         if start and len(line) == start:  # a byte order mark and nothing else is a file without lines
             return
@@ -97,19 +108,30 @@ def _decode(stream: BinaryIO, name: str) -> Iterator[str]:
         try:
             text = line[start:end].decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _not_utf8(name, number, line, line_offset=offset, position=start + error.start) from error
+            position = start + error.start
+            raise _not_utf8(name, number, line, beginning, line_offset=offset, position=position) from error
         yield text
         offset += len(line)
 
 
-def _not_utf8(name: str, number: int, line: bytes, *, line_offset: int, position: int) -> CorpusError:
-    """Say what a line that is not UTF-8 looks like: another Unicode encoding, compressed data, or a foreign byte."""
+def _not_utf8(name: str, number: int, line: bytes, beginning: bytes, *, line_offset: int, position: int) -> CorpusError:
+    """Say what a line that is not UTF-8 looks like: another program's file or encoding, packed data, a foreign byte.
+
+    ``beginning`` is that of the file; the first lines of an archive may be UTF-8 by chance.
+    """
+    for signature, what in NO_TEXT.items():
+        if beginning.startswith(signature):
+            return CorpusError(
+                f"corpus/lines: {name} line {number:,}: found {what}, wanted UTF-8 text. Remedy: save it as text: a "
+                f"table as tab-separated text in UTF-8 (.tsv), a document as plain text, or export it from your "
+                f"translation tool as XLIFF; unpack an archive."
+            )
     if number == 1:
         for mark, encoding in _OTHER_ENCODINGS.items():
             if line.startswith(mark):
                 return CorpusError(
                     f"corpus/lines: {name} line 1: found {encoding} (byte order mark {mark.hex(' ')}), wanted UTF-8. "
-                    f"Remedy: iconv -f {encoding.lower()} -t utf-8 FILE > NEWFILE."
+                    f"Remedy: save it as UTF-8 in your editor, or iconv -f {encoding.lower()} -t utf-8 FILE > NEWFILE."
                 )
         for signature, suffix in SIGNATURES.items():
             if line.startswith(signature):

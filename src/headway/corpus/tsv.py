@@ -28,6 +28,11 @@ def read_tsv(path: FilePath, *, languages: tuple[str, str], fields: tuple[str, s
     num_columns = 0
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
+        if number == 1 and len(columns) == 1 and (separators := _other_separators(line)):
+            raise CorpusError(
+                f"corpus/tsv: {name} line 1: found no tab, but {separators}; wanted tabs between the columns. "
+                f"Remedy: export the table as tab-separated text."
+            )
         if len(columns) < max(source_column, target_column):
             raise CorpusError(
                 f"corpus/tsv: {name} line {number:,}: found {_count(columns)}, wanted columns {source_column} "
@@ -54,6 +59,13 @@ def _column(field: str, default: int) -> int:
         f"corpus/tsv: found field {field!r}, wanted a column number (the first is 1). "
         f"Remedy: set source_field and target_field to numbers."
     )
+
+
+def _other_separators(line: str) -> str:
+    """What may part the columns of a line in place of tabs, with its count; nothing where there is none."""
+    counts = {"semicolon": line.count(";"), "comma": line.count(",")}
+    what = max(counts, key=lambda name: counts[name])
+    return f"{counts[what]:,} {what}{'s' if counts[what] > 1 else ''}" if counts[what] else ""
 
 
 def _count(columns: list[str]) -> str:

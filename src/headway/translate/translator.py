@@ -244,6 +244,10 @@ class Translator:
         for tag in tags:
             if tag not in known:
                 found = f"found the tag {tag!r}" if tag else "found no tag"
+                if not any(known):
+                    raise TranslationError(
+                        f"translate/translator: {found}; the model was trained without tags. Leave --tag out."
+                    )
                 wanted = ", ".join(name or "none" for name in known)
                 raise TranslationError(
                     f"translate/translator: {found}; the model's sources had these: {wanted}. Name one of them (--tag)."

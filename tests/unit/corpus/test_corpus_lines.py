@@ -164,6 +164,25 @@ def test_invalid_utf8_behind_a_byte_order_mark_has_its_offset_in_the_file(tmp_pa
     assert "line 1, byte offset 4: found byte 0xfc" in refusal(write_bytes(tmp_path, b"\xef\xbb\xbfa\xfcb\n"))
 
 
+@pytest.mark.parametrize(
+    ("beginning", "what"),
+    [
+        (b"PK\x03\x04\x14\x00\xff\xfe", "line 1: found a zip archive or an office file (docx, xlsx, ods, epub)"),
+        (b"PK\x03\x04\x14\x00\n\xff", "line 2: found a zip archive or an office file (docx, xlsx, ods, epub)"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "line 1: found an office file (doc, xls)"),
+        (b"%PDF-1.7\n%\xe2\xe3\n", "line 2: found a PDF"),
+    ],
+)
+def test_an_office_file_under_the_name_of_a_text_is_told_with_the_way_to_text(
+    tmp_path: Path, beginning: bytes, what: str
+):
+    message = refusal(write_bytes(tmp_path, beginning))
+    assert what in message
+    assert "tab-separated text in UTF-8" in message
+    assert "XLIFF" in message
+    assert "iconv" not in message
+
+
 def test_bytes_of_half_a_surrogate_pair_are_refused(tmp_path: Path):
     assert "line 2, byte offset 2: found byte 0xed" in refusal(write_bytes(tmp_path, b"a\n\xed\xa0\x80\n"))
 
@@ -182,7 +201,7 @@ def test_lines_before_an_invalid_one_are_given(tmp_path: Path):
 def test_another_unicode_encoding_is_named_with_the_conversion(tmp_path: Path, codec: str, encoding: str):
     message = refusal(write_bytes(tmp_path, "\ufeffgrün\n".encode(codec)))
     assert f"found {encoding} " in message
-    assert f"iconv -f {encoding.lower()} -t utf-8" in message
+    assert f"Remedy: save it as UTF-8 in your editor, or iconv -f {encoding.lower()} -t utf-8" in message
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):

@@ -51,6 +51,15 @@ def test_a_missing_column_is_refused_with_its_line(tmp_path: Path, row: str):
         read_text(tmp_path, f"a\tA\nb\tB\n{row}\nd\tD\n")
 
 
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [("source;target", "1 semicolon"), ("a, b, c;A, B;1", "3 commas"), ("a;A;1", "2 semicolons"), ("a,A", "1 comma")],
+)
+def test_a_table_with_another_separator_is_told_which_and_to_export_it_with_tabs(tmp_path: Path, row: str, found: str):
+    with pytest.raises(CorpusError, match=rf"t\.tsv line 1: found no tab, but {found}; wanted tabs .*Remedy: export"):
+        read_text(tmp_path, f"{row}\n")
+
+
 def test_a_stray_tab_is_refused_instead_of_cutting_the_text(tmp_path: Path):
     with pytest.raises(CorpusError, match=r"t\.tsv line 2: found 3 columns, wanted 2 as in line 1\. Remedy: "):
         read_text(tmp_path, "a\tA\nb\tb\tB\n")

@@ -103,7 +103,7 @@ def test_an_evaluation_passes_the_tags_on():
         (("home", "law"), "lab", r"found the tag 'lab'; the model's sources had these: home, law\. Name one"),
         (("home", "law"), "", r"found no tag; the model's sources had these: home, law\. Name one"),
         (("", "home"), "law", r"found the tag 'law'; the model's sources had these: none, home\. Name one"),
-        ((), "home", r"found the tag 'home'; the model's sources had these: none\. "),
+        ((), "home", r"found the tag 'home'; the model was trained without tags\. Leave --tag out\."),
     ],
 )
 def test_an_unknown_tag_is_an_error_that_names_those_known(known, tag, message):
