@@ -25,11 +25,13 @@ def command(recipe: str, *, data_dir: Path, overrides: tuple[str, ...], out_dir:
     """
     config = load(recipe, overrides=overrides)
     from headway.data.prepare import prepare
-    from headway.train.adapt import adapted, open_parent, vocabulary_of
+    from headway.train.adapt import adapted, open_parent, overruled_sizes, vocabulary_of
 
     parent = open_parent(config, out_dir)
     vocabulary = None
     if parent is not None:
+        if told := overruled_sizes(config, parent):
+            click.echo(f"note: {told}", err=True)
         config, vocabulary = adapted(config, parent), vocabulary_of(parent, config.train.extend_vocabulary)
     on_progress = _show if sys.stderr.isatty() else None
     prepared = prepare(config, data_dir, out_dir, vocabulary=vocabulary, on_progress=on_progress)

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
+from headway.checkpoint.state import state_files
 from headway.config.schema import ModelConfig, RunConfig, TextConfig
 from headway.data.given import GivenVocabulary
-from headway.errors import ConfigError
-from headway.folder.contents import ModelFolder
+from headway.errors import ConfigError, FolderError
+from headway.folder.contents import TRAINING_FOLDER, ModelFolder
 from headway.text.reserved import tag_name
 from headway.text.tokenizer import UNK_ID, Tokenizer
 
 OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
+VOCABULARY_SIZES = ("vocab_size", "source_vocab_size")
 OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout")
 NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
 SOURCE_ROWS = ("source_stem.embedding.weight",)
@@ -24,8 +26,8 @@ Weights = Mapping[str, np.ndarray]
 def open_parent(config: RunConfig, out_dir: Path) -> ModelFolder | None:
     """The model folder that the run begins with; None where it draws its own weights.
 
-    Raises FolderError for a damaged folder, ConfigError when it is the folder of the run itself, and for settings that
-    need one where none is named.
+    Raises FolderError for a damaged folder and one that is gone since the run began, ConfigError when it is the folder
+    of the run itself, and for settings that need one where none is named.
     """
     if not config.train.init:
         needing = [f"train.{key}" for key in NEEDING if getattr(config.train, key)]
@@ -41,6 +43,12 @@ def open_parent(config: RunConfig, out_dir: Path) -> ModelFolder | None:
             f"train/adapt: train.init and the run's own folder are both {out_dir}; the adapted model would replace the "
             "one it begins with. Remedy: take another --out"
         )
+    if not path.exists() and state_files(out_dir / TRAINING_FOLDER / "states"):
+        raise FolderError(
+            f"train/adapt: {path}, the model that the run in {out_dir} began with, does not exist any more; its "
+            "configuration and tokenizers are wanted, though the run goes on with its own weights. "
+            "Remedy: restore it, or name where it lies now with --init"
+        )
     return ModelFolder.open(path)
 
 
@@ -50,7 +58,7 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
     Raises ConfigError for keys that the recipe states and that the parent has otherwise.
     """
     clashes = [
-        *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, "vocab_size", "source_vocab_size")),
+        *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, *VOCABULARY_SIZES)),
         *_clashes("text", config.text, parent.config.text, own=OWN_TEXT_KEYS),
     ]
     if clashes:
@@ -66,6 +74,25 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
     }
     data = config.data.model_copy(update=languages)
     return config.model_copy(update={"model": model, "text": text, "data": data})
+
+
+def overruled_sizes(config: RunConfig, parent: ModelFolder) -> str:
+    """What to tell of vocabulary sizes that the recipe states and the parent has otherwise; empty where none does.
+
+    They are sizes to learn, and a run that begins with a model learns no vocabulary.
+    """
+    names = sorted(config.model.model_fields_set & set(VOCABULARY_SIZES))
+    told = [
+        f"model.{name} is {getattr(config.model, name)} in the recipe, {getattr(parent.config.model, name)} there"
+        for name in names
+        if getattr(config.model, name) != getattr(parent.config.model, name)
+    ]
+    if not told:
+        return ""
+    return (
+        f"the vocabulary is that of the model in {parent.path}, whatever size the recipe asks for: {'; '.join(told)}; "
+        "train.extend_vocabulary adds tokens to it"
+    )
 
 
 def _stated(section: ModelConfig | TextConfig, keys: tuple[str, ...]) -> dict[str, object]:

@@ -328,3 +328,22 @@ def test_a_run_goes_on_where_the_model_it_began_with_has_moved_and_says_so(paren
     (told,) = [event.text for event in of_kind(events, Notice) if "train.init" in event.text]
     assert told.startswith(f"train.init was {parent}, is {moved}")
     assert final_state(tmp_path / "whole") == final_state(tmp_path / "parts")
+
+
+def test_a_run_whose_model_is_gone_names_the_two_ways_on(parent, new_data, tmp_path):
+    lost = tmp_path / "lost"
+    shutil.copytree(parent, lost)
+    run(child(lost), new_data, tmp_path / "out", stop_at=3)
+    shutil.rmtree(lost)
+    with pytest.raises(FolderError, match=r"lost, the model that the run in .*restore it, or name .* with --init"):
+        run(child(lost), new_data, tmp_path / "out")
+
+
+def test_a_vocabulary_size_that_the_model_overrules_is_told_and_the_same_size_is_not(parent, new_data, tmp_path):
+    size = ModelFolder.open(parent).config.model.vocab_size
+    events = run(child(parent, f"model.vocab_size={size + 14}"), new_data, tmp_path / "other", stop_at=1)
+    told = [event.text for event in of_kind(events, Notice) if "vocab_size" in event.text]
+    assert len(told) == 1
+    assert f"model.vocab_size is {size + 14} in the recipe, {size} there" in told[0]
+    events = run(child(parent, f"model.vocab_size={size}"), new_data, tmp_path / "same", stop_at=1)
+    assert not [event.text for event in of_kind(events, Notice) if "vocab_size" in event.text]
