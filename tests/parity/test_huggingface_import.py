@@ -1,5 +1,6 @@
 """An imported MarianMT folder encodes, translates and decodes as Hugging Face's own library does with the original."""
 
+import json
 import warnings
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 import torch
 from marian_folders import LONGEST, build_folder, load, sentences, strange_texts, their_greedy
 
+from headway.checkpoint.run_folder import RunFolder, write_average
+from headway.config.load import load_text
+from headway.errors import DataError
+from headway.folder.contents import ModelFolder
 from headway.interchange.formats import import_model
 from headway.interchange.huggingface_import import _read_arrays, _rows
 from headway.interchange.marian_config import read_marian_config
@@ -15,6 +20,8 @@ from headway.interchange.marian_vocabulary import read_vocabulary
 from headway.interchange.source_folder import SourceFolder
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID
+from headway.train.events import Interrupted, StepDone
+from headway.train.run import train
 from headway.translate.translator import Translator
 
 KINDS = {
@@ -156,3 +163,67 @@ def test_weights_in_a_pickle_are_read_on_request_and_are_the_same(pair, tmp_path
     wanted = pair.imported.folder.weights()
     assert imported.keys() == wanted.keys()
     assert all(np.array_equal(imported[name], wanted[name]) for name in wanted)
+
+
+RECIPE = """
+[data]
+train_source = "train.en"
+train_target = "train.de"
+validation_source = "validation.en"
+validation_target = "validation.de"
+[train]
+max_steps = 6
+batch_tokens = 300
+warmup_steps = 3
+learning_rate = 1e-4
+precision = "float32"
+threads = 1
+validate_every = 3
+checkpoint_every = 2
+validation_sentences = 3
+average = "none"
+"""
+
+
+@pytest.mark.parametrize("kind", ["two SentencePiece models", "two vocabularies"])
+def test_an_import_is_trained_further_stopped_resumed_and_translates(kind, tmp_path):
+    imported = import_model(build_folder(tmp_path / "original", **KINDS[kind]), tmp_path / "imported").folder
+    for part, count, seed in (("train", 41, 17), ("validation", 5, 19)):
+        for side, shift in (("en", 0), ("de", 100)):
+            text = "".join(line + "\n" for line in sentences(count, seed + shift))
+            (tmp_path / f"{part}.{side}").write_text(text, encoding="utf-8")
+    config = load_text(RECIPE, overrides=(f"train.init={json.dumps(str(imported.path))}",))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    list(train(config, tmp_path, out_dir=whole))
+    heard = []
+    for event in train(config, tmp_path, out_dir=parts, should_stop=lambda: any(type(e) is StepDone for e in heard)):
+        heard.append(event)
+    assert isinstance(heard[-1], Interrupted)
+    list(train(config, tmp_path, out_dir=parts))
+    assert (whole / "model.safetensors").read_bytes() == (parts / "model.safetensors").read_bytes()
+    folder = ModelFolder.open(parts)
+    assert folder.config.model == imported.config.model
+    assert folder.source_tokenizer is not folder.target_tokenizer
+    assert [folder.source_tokenizer.to_json(), folder.target_tokenizer.to_json()] == [
+        imported.source_tokenizer.to_json(),
+        imported.target_tokenizer.to_json(),
+    ]
+    assert any(not np.array_equal(array, imported.weights()[name]) for name, array in folder.weights().items())
+    averaged = write_average(RunFolder.open(parts), tmp_path / "averaged", steps=[3, 6])
+    for path in (parts, averaged.path):
+        translations = Translator.from_folder(path, device="cpu").translate(sentences(20, 99))
+        assert any(translation.text for translation in translations)  # random weights end some at once
+
+
+def test_one_table_of_two_tokenizers_with_other_tokens_is_refused_before_training(tmp_path):
+    imported = import_model(build_folder(tmp_path / "original"), tmp_path / "imported").folder
+    values = json.loads(imported.target_tokenizer.to_json())
+    values["model"]["vocab"][7][0] = "otherwise"
+    (imported.path / "target_tokenizer.json").write_text(json.dumps(values), encoding="utf-8")
+    for part in ("train", "validation"):
+        for side in ("en", "de"):
+            text = "".join(line + "\n" for line in sentences(7, ord(part[0]) + ord(side[0])))
+            (tmp_path / f"{part}.{side}").write_text(text, encoding="utf-8")
+    config = load_text(RECIPE, overrides=(f"train.init={json.dumps(str(imported.path))}",))
+    with pytest.raises(DataError, match=r"have ([\d,]+) and \1 tokens; token 7 is .* and 'otherwise'\. Wanted"):
+        list(train(config, tmp_path, out_dir=tmp_path / "out"))

@@ -152,7 +152,8 @@ def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:
 
 def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
     """The recipe's model with the vocabulary sizes that the corpus gave."""
-    source_vocab_size = None if config.text.shared_vocabulary else prepared.report.source_vocab_size
+    one_table = config.text.shared_vocabulary or config.model.embedding_sharing == "all"
+    source_vocab_size = None if one_table else prepared.report.source_vocab_size
     return config.model.model_copy(
         update={"vocab_size": prepared.report.target_vocab_size, "source_vocab_size": source_vocab_size}
     )

@@ -280,7 +280,8 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:
-        if not self.text.shared_vocabulary and self.model.embedding_sharing == "all":
+        # An imported model may take the two sides apart in two ways, into the tokens of one table.
+        if not self.text.shared_vocabulary and self.model.embedding_sharing == "all" and not self.train.init:
             raise ValueError(
                 "text.shared_vocabulary is false but model.embedding_sharing is all; "
                 "set model.embedding_sharing to target or none"

@@ -139,6 +139,26 @@ def _check_named(data: DataConfig, part: str) -> None:
         )
 
 
+def _check_one_table(source: Tokenizer, target: Tokenizer) -> None:
+    """Two tokenizers may share one table of embeddings only where every token has the same row in it."""
+    names = [_table_names(tokenizer) for tokenizer in (source, target)]
+    if names[0] == names[1]:
+        return
+    sizes = f"{source.vocab_size:,} and {target.vocab_size:,} tokens"
+    pairs = enumerate(zip(*names, strict=False))
+    at = next((f"; token {place} is {one!r} and {other!r}" for place, (one, other) in pairs if one != other), "")
+    raise DataError(
+        f"data/prepare: model.embedding_sharing is all, so both sides have one table, and the tokenizers of source and "
+        f"target have {sizes}{at}. Wanted the same tokens in the same order. Remedy: begin with a model "
+        "(train.init) whose tokenizers are of one vocabulary, or whose model.embedding_sharing is target or none."
+    )
+
+
+def _table_names(tokenizer: Tokenizer) -> list[str]:
+    """What the rows stand for; the space before an imported word that its own side does not segment into is no part."""
+    return [name.removeprefix(" ") if tokenizer.imported else name for name in tokenizer.names]
+
+
 def _digest(config: RunConfig, data_dir: Path, settings: bytes) -> str:
     """One number for all that shapes the result; empty where a file cannot be read twice, or not at all."""
     digest = sha256(settings)
@@ -235,6 +255,8 @@ def _build(
         validation = [(text.corpora[number].config.tag, block) for number, block in text.blocks(~text.training)]
     sample = choose_sample(text, config)
     tokenizers = learn_vocabulary(text, sample, config, given=vocabulary, on_progress=on_progress)
+    if config.model.embedding_sharing == "all":
+        _check_one_table(*tokenizers)
     clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
