@@ -45,13 +45,18 @@ class Notes:
     unknown: list[int] = field(default_factory=list[int])
     unmet: list[int] = field(default_factory=list[int])
     tabs: list[int] = field(default_factory=list[int])
+    empty: list[int] = field(default_factory=list[int])
     problems: list[int] = field(default_factory=list[int])
     mended: list[int] = field(default_factory=list[int])
 
     def add(self, number: int, marked: "MarkedTranslation") -> None:
         """Take in one translation."""
+        from headway.translate.marked import EMPTY
+
         translation = marked.translation
-        if marked.problems:
+        if EMPTY in marked.problems:
+            self.empty.append(number)
+        if any(problem != EMPTY for problem in marked.problems):
             self.problems.append(number)
         elif marked.notes:
             self.mended.append(number)
@@ -72,6 +77,7 @@ class Notes:
             (self.unknown, "with characters outside the model's vocabulary, which it saw as one unknown token"),
             (self.unmet, "without a phrase that was asked for (JSONL: phrases_met)"),
             (self.tabs, "with tabs inside a text, written as spaces, because tabs separate the columns"),
+            (self.empty, "with an empty translation (JSONL: problems)"),
             (self.problems, "where tags or placeholders are not those of the source (JSONL: problems)"),
             (self.mended, "where the model lost or invented placeholders, mended by position (JSONL: notes)"),
         ):
@@ -121,7 +127,7 @@ def translate_rows(
         phrases=phrases,
         with_alignment=settings.alignment,
     )
-    return [unchecked(translation) for translation in translations]
+    return [unchecked(translation, text) for translation, text in zip(translations, texts, strict=True)]
 
 
 def line_pairs(sources: Iterator[str], targets: Iterator[str], *, names: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -167,6 +173,8 @@ def _as_json(number: int, source: str, marked: "MarkedTranslation", notes: Notes
     }
     if marked.tags_ok is not None:
         record |= {"tags_ok": marked.tags_ok, "problems": marked.problems, "notes": marked.notes}
+    elif marked.problems:  # the markup was not looked at, and yet there is something to tell
+        record["problems"] = marked.problems
     if translation.alignment is not None:
         record["alignment"] = translation.alignment
     if marked.alternatives:

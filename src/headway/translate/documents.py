@@ -9,9 +9,10 @@ from headway.corpus.document import document_format
 from headway.corpus.segment import Segment
 from headway.text.markup import parse
 from headway.translate.decoding import Decoding
-from headway.translate.marked import MarkedTranslation, translate_parsed_lines
+from headway.translate.marked import EMPTY, MarkedTranslation, translate_parsed_lines
 from headway.translate.translator import Translator
 
+WORDLESS = "with an empty translation"
 MARKUP = "with tags or placeholders that are not those of the source"
 MENDED = "with tags or placeholders that were put in or taken out without the model"
 CUT = "reached the length limit, so the translation may be incomplete"
@@ -112,8 +113,11 @@ def _choose(segments: Iterator[Segment], report: DocumentReport, *, overwrite: b
 def _problems(segment: Segment, marked: MarkedTranslation) -> Iterator[Problem]:
     """What a translator has to look at in one translation."""
     place = segment.number, segment.line
-    if marked.problems:
-        yield Problem(*place, MARKUP, marked.problems)
+    if EMPTY in marked.problems:
+        yield Problem(*place, WORDLESS)
+    details = tuple(problem for problem in marked.problems if problem != EMPTY)
+    if details:
+        yield Problem(*place, MARKUP, details)
     if marked.notes:
         yield Problem(*place, MENDED, marked.notes)
     if marked.text.count("\n") != segment.source.count("\n"):

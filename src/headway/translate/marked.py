@@ -29,6 +29,7 @@ _MOST_PHRASES = 8  # marks of one text that a search is asked for ...
 _LONGEST_PHRASES = 200  # ... and their characters, all together
 _MOST_MASKED = 24  # stretches of one text that others stand in for
 _LONGEST_SHOWN = 60  # characters of a tag in a message
+EMPTY = "the translation is empty"  # a problem of its own kind: the tags may all be there
 _REMOVED = ("placeholder", "tag", "entity")  # what goes where a model invents it; the rest is reported
 
 
@@ -38,7 +39,7 @@ class MarkedTranslation:
 
     ``tags_ok``: it has exactly the tags, placeholders, URLs, addresses (and numbers, where asked for) of the source;
     None where that was not looked at.
-    ``problems`` says what it lacks, has beyond, or could not write; ``notes`` says what was put in or taken out without
+    ``problems`` says what it lacks, has beyond, or could not write, and that it is ``EMPTY``; ``notes`` says what was put in or taken out without
     the model. ``translation`` is what the model made of the text without its tags; of a text whose placeholders
     only came out right behind stand-ins, with these. ``alternatives``: the further ones of an n-best list.
     """
@@ -200,10 +201,11 @@ def _without_alignment(marked: MarkedTranslation) -> MarkedTranslation:
     return replace(marked, translation=replace(marked.translation, alignment=None))
 
 
-def unchecked(translation: Translation) -> MarkedTranslation:
-    """A translation as it is, its alternatives too, of a text whose markup was not looked at."""
-    others = tuple(unchecked(other) for other in translation.alternatives)
-    return MarkedTranslation(translation.text, translation, tags_ok=None, alternatives=others)
+def unchecked(translation: Translation, source: str) -> MarkedTranslation:
+    """A translation as it is, its alternatives too, of a source whose markup was not looked at."""
+    others = tuple(unchecked(other, source) for other in translation.alternatives)
+    problems = (EMPTY,) if not translation.text.strip() and any(map(str.isalnum, source)) else ()
+    return MarkedTranslation(translation.text, translation, tags_ok=None, problems=problems, alternatives=others)
 
 
 def _draft(marked: Marked, translation: Translation) -> _Draft:
@@ -404,11 +406,28 @@ def _finish(marked: Marked, draft: _Draft, phrases: Sequence[str]) -> MarkedTran
         found = difference(marked, text)
         missing, extra, crossed = found.missing, found.extra, found.crossed
     problems = _problems(missing, extra, crossed, num_replaced)
+    problems = (EMPTY, *problems) if _is_empty(marked, draft) else problems
     tags_ok = not (missing or extra or crossed)
     # What was mended may have been a phrase.
     is_met = has_phrases(draft.text, [phrase.strip() for phrase in phrases])
     translation = replace(draft.translation, phrases_met=is_met)
     return MarkedTranslation(text, translation, tags_ok, problems, _counted(notes), alternatives)
+
+
+def _is_empty(marked: Marked, draft: _Draft) -> bool:
+    """Whether the source has words and the translation has nothing but marks and white space; numbers are words."""
+    pieces = [*(piece for piece, _ in draft.match.kept), *draft.match.extra]
+    marks = [(piece.start, piece.end) for piece in pieces if piece.what != "number"]
+    if _outside(draft.text, sorted(marks)).strip():
+        return False
+    return any(map(str.isalnum, _outside(marked.text, marked.inline_spans())))
+
+
+def _outside(text: str, spans: Sequence[Span]) -> str:
+    """What stands outside these stretches, which are in order."""
+    starts = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(text)]
+    return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _counted(sentences: Sequence[str]) -> tuple[str, ...]:

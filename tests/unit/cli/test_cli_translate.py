@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from headway.cli.main import main
 from headway.cli.translate import command
+from headway.translate.marked import EMPTY
 from headway.translate.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "translate"))
@@ -234,6 +235,21 @@ def test_jsonl_says_whether_the_marks_are_those_of_the_source_unless_nothing_was
     assert not {"tags_ok", "problems", "notes"} & set(plain)
 
 
+@pytest.mark.parametrize("markup", ["auto", "none"])
+def test_empty_translations_of_lines_with_words_are_named_and_n_lines_stay_n_lines(monkeypatch, markup):
+    silent = copying_translator(end_bonus=1000.0)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: silent)
+    text = "the cat\n\n...\na mat\n"
+    result = run("--markup", markup, text=text)
+    assert result.stdout_bytes == b"\n" * 4
+    assert "headway: 2 lines with an empty translation (JSONL: problems): line 1, 4\n" in result.stderr
+    assert "are not those of the source" not in result.stderr
+    found = run("--markup", markup, "--format", "jsonl", text=text).stdout
+    records = [json.loads(line) for line in found.split("\n")[:-1]]
+    assert [record.get("problems", []) for record in records] == [[EMPTY], [], [], [EMPTY]]
+    assert [record.get("tags_ok") for record in records] == [True if markup == "auto" else None] * 4
+
+
 def test_lines_whose_marks_were_lost_or_mended_are_named(monkeypatch):
     silent = copying_translator(end_bonus=1000.0)
     monkeypatch.setattr(Translator, "from_folders", lambda paths, device: silent)
@@ -242,7 +258,7 @@ def test_lines_whose_marks_were_lost_or_mended_are_named(monkeypatch):
     records = [json.loads(line) for line in result.stdout.split("\n")[:-1]]
     assert [record["tags_ok"] for record in records] == [True, True, False]
     assert [len(record["notes"]) for record in records] == [0, 9, 0]
-    assert records[2]["problems"] == [f"{number} is missing" for number in numbers.split()]
+    assert records[2]["problems"] == [EMPTY, *(f"{number} is missing" for number in numbers.split())]
     assert "1 line where tags or placeholders are not those of the source (JSONL: problems): line 3" in result.stderr
     assert (
         "1 line where the model lost or invented placeholders, mended by position (JSONL: notes): line 2"

@@ -204,3 +204,14 @@ def test_a_filled_document_is_well_formed_whatever_stands_in_its_sources(tmp_pat
         if target is not None and unit.get("id") not in {str(problem.number - 1) for problem in report.problems}:
             tags = [sorted((e.tag, e.get("id")) for e in side.iter() if e is not side) for side in (source, target)]
             assert tags[0] == tags[1]
+
+
+def test_a_segment_that_came_out_empty_is_filled_and_told(tmp_path):
+    path, out = put(tmp_path, XLIFF, "a.xlf"), tmp_path / "b.xlf"
+    report = translate_document(copying_translator(end_bonus=1000.0), path, out)
+    assert targets_of(out)[0] == '<g id="1"></g><x id="2"/>'
+    assert [(problem.number, problem.details) for problem in report.problems if problem.kind == documents.WORDLESS] == [
+        (1, ()),
+        (5, ()),
+    ]
+    assert documents.MARKUP not in {problem.kind for problem in report.problems}

@@ -19,7 +19,7 @@ from headway.text.markup import parse
 from headway.text.tag import SYNTAXES
 from headway.translate.backend import model_backend
 from headway.translate.decoding import Decoding
-from headway.translate.marked import translate_marked, translate_parsed_lines
+from headway.translate.marked import EMPTY, translate_marked, translate_parsed_lines, unchecked
 from headway.translate.translation import Translation
 from headway.translate.translator import Translator
 
@@ -189,7 +189,8 @@ def test_whatever_a_model_says_the_marks_are_kept_or_the_loss_is_reported(output
         assert result.text.count("\n") == source.count("\n")
         marks = Counter(mark.raw for mark in parse(source, syntax=syntax).marks)
         again = Counter(mark.raw for mark in parse(result.text, syntax=syntax).marks)
-        assert bool(result.tags_ok) == (not result.problems or all("U+FFFD" in line for line in result.problems))
+        problems = [line for line in result.problems if line != EMPTY]
+        assert bool(result.tags_ok) == (not problems or all("U+FFFD" in line for line in problems))
         if result.tags_ok and marks:
             assert all(result.text.count(mark) >= count for mark, count in marks.items())
         else:
@@ -401,3 +402,42 @@ def test_what_was_taken_out_many_times_is_told_once_with_its_count():
     (translation,) = translate_marked(translator, ["on {x}"])
     assert translation.text.split() == ["an", "{x}"]
     assert translation.notes == ("{device}, which the source does not have, was taken out (3 times)",)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "text", "is_empty"),
+    [
+        ("<g id='1'>device</g> {x}", [], "<g id='1'></g> {x}", True),
+        ("<g id='1'>device</g> {x}", ["{x}"], "<g id='1'>{x}</g>", True),
+        ("<g id='1'>device</g>", ["Gerät"], "<g id='1'>Gerät</g>", False),
+        ("device {x}", ["{x}"], "{x}", True),
+        ("the device", [], "", True),
+        ("the device", ["."], ".", False),
+        ("<b>7</b>", [], "<b></b>", True),
+        ("... {x}", ["{x}"], "{x}", False),
+        ("<g id='1'/> {x}", [], "<g id='1'/> {x}", False),
+        ("...", [], "", False),
+        ("", [], "", False),
+    ],
+)
+def test_a_translation_without_words_of_a_source_with_words_is_told_and_its_tags_stay_in_order(
+    source, output, text, is_empty
+):
+    (result,) = translate_marked(FakeTranslator(lambda rng, words: output), [source])
+    assert result.text == text
+    assert result.tags_ok is True
+    assert result.problems == ((EMPTY,) if is_empty else ())
+
+
+def test_a_number_that_was_kept_is_no_empty_translation():
+    (result,) = translate_marked(FakeTranslator(lambda rng, words: ["7"]), ["page 7"], numbers=True)
+    assert (result.text, result.problems) == ("7", ())
+
+
+def test_an_empty_translation_is_told_where_the_markup_was_not_looked_at_too():
+    silent = Translation("", alternatives=(Translation("Gerät"), Translation(" ")))
+    result = unchecked(silent, "device")
+    assert (result.tags_ok, result.problems) == (None, (EMPTY,))
+    assert [other.problems for other in result.alternatives] == [(), (EMPTY,)]
+    assert unchecked(silent, " ...").problems == ()
+    assert unchecked(Translation("Gerät"), "device").problems == ()
