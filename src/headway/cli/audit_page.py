@@ -71,9 +71,10 @@ def _section(finding: Finding, number: int) -> str:
     heads = "<tr><th>file</th><th>line</th><th>source</th><th>target</th><th></th></tr>\n"
     detail = f'<p class="small">{_text(finding.detail)}</p>\n' if finding.detail else ""
     table = f"<table>\n{heads}{rows}</table>\n" if rows else ""
+    amount = "" if kind.of_file else f"{finding.count:,} of {finding.total:,} {_text(finding.unit)}. "
     return (
         f'<section>\n<h2 id="{finding.kind}-{number}">{_text(kind.title)}</h2>\n'
-        f"<p>{finding.count:,} of {finding.total:,} {_text(finding.unit)}. {_text(kind.cost)} "
+        f"<p>{amount}{_text(kind.cost)} "
         f"<strong>{_text(kind.remedy)}</strong></p>\n{detail}{table}</section>"
     )
 

@@ -21,10 +21,9 @@ def all_findings(report: AuditReport, trip: RoundTrip | None) -> tuple[Finding, 
 def verdict(finding: Finding) -> str:
     """One line: how grave, how much, what, and of what it consists."""
     detail = f" ({clip(finding.detail, width=_DETAIL_WIDTH)})" if finding.detail else ""
-    return (
-        f"{PREFIXES[finding.severity]}: {percent(finding.share)} of the {finding.unit} ({finding.count:,}): "
-        f"{KINDS[finding.kind].title}{detail}"
-    )
+    kind = KINDS[finding.kind]
+    amount = "" if kind.of_file else f"{percent(finding.share)} of the {finding.unit} ({finding.count:,}): "
+    return f"{PREFIXES[finding.severity]}: {amount}{kind.title}{detail}"
 
 
 def conclusion(findings: Sequence[Finding]) -> str:
@@ -128,9 +127,8 @@ def _scripts(report: AuditReport) -> str:
 
 def _details(finding: Finding) -> str:
     kind = KINDS[finding.kind]
-    lines = [
-        f"{finding.kind} ({finding.severity}, {finding.count:,} of {finding.total:,} {finding.unit}): {kind.title}"
-    ]
+    amount = "" if kind.of_file else f", {finding.count:,} of {finding.total:,} {finding.unit}"
+    lines = [f"{finding.kind} ({finding.severity}{amount}): {kind.title}"]
     lines += [f"  {kind.cost}", f"  Remedy: {kind.remedy}"]
     for example in finding.examples:
         note = f"  ({clip(example.note, width=160)})" if example.note else ""

@@ -177,6 +177,7 @@ class Audit:
     def read(self, name: str, open_file: Open, *, may_reopen: bool, lacking: dict[str, int] | None = None) -> None:
         """Look at a file. One that cannot be read to its end counts as far as it was read, and the error is kept.
 
+        A pair right before that place that lacks a side does not count: it may be half of what broke.
         ``may_reopen``: ``open_file`` may be called again, for examples. ``lacking`` is filled while the file is read:
         the languages of the file, and how many texts there are in them.
         """
@@ -185,11 +186,16 @@ class Audit:
         file = _File(name, open_file if may_reopen else None, start, Tally(name), sides)
         self._files.append(file)
         self._repetition.start_file()
+        last: SentencePair | None = None
         try:
             for pair in open_file():
-                self._see(pair, file)
+                if last is not None:
+                    self._see(last, file)
+                last = pair
         except CorpusError as error:
             file.error = str(error)
+        if last is not None and not (file.error and _lacks_side(last)):
+            self._see(last, file)
         file.stop = len(self._repetition)
         file.lacking = dict(lacking or {})  # a copy, for reading again fills it again
 
@@ -460,6 +466,10 @@ def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The gravest first, then in the order of ``KINDS``."""
     order = list(KINDS)
     return tuple(sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), order.index(finding.kind))))
+
+
+def _lacks_side(pair: SentencePair) -> bool:
+    return not (pair.source.strip() and pair.target.strip())
 
 
 def _whole_file(kind: str, file: _File) -> Finding:

@@ -16,13 +16,17 @@ _NEVER = 2.0  # more than any share
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault: what it is, what it costs, what to do; and the share from which it is costly, or fatal."""
+    """A kind of fault: what it is, what it costs, what to do; and the share from which it is costly, or fatal.
+
+    ``of_file``: it is a fault of the whole file, and no number or share of pairs says how much of it there is.
+    """
 
     title: str
     cost: str
     remedy: str
     costly: float = 0.0
     fatal: float = _NEVER
+    of_file: bool = False
 
     def severity(self, share: float) -> Severity:
         """How grave the fault is at this share of the pairs."""
@@ -123,13 +127,18 @@ def percent(share: float) -> str:
 # In the order in which they are told where equally grave. Names are stable: they stand in the JSON.
 KINDS: dict[str, Kind] = {
     "no-pairs": Kind(
-        "the file holds no pairs", "There is nothing to train on.", "Check the file and --format.", fatal=0.0
+        "the file holds no pairs",
+        "There is nothing to train on.",
+        "Check the file and --format.",
+        fatal=0.0,
+        of_file=True,
     ),
     "ended-early": Kind(
         "the file could not be read to its end",
         "Training stops with the same error; this report covers what stands before it.",
         "Do what the error says.",
         fatal=0.0,
+        of_file=True,
     ),
     "sides-swapped": Kind(
         "source and target are swapped",

@@ -119,9 +119,23 @@ def test_a_file_that_breaks_off_is_told_and_ends_with_2(capsys):
     assert audit("a.tsv") == 2
     shown = capsys.readouterr()
     assert "pairs: 49" in shown.out
-    assert "the file could not be read to its end" in shown.out
+    assert "fatal: the file could not be read to its end (corpus/tsv: a.tsv line 50: " in shown.out
+    assert "ended-early (fatal): the file could not be read to its end" in shown.out
     assert "a.tsv line 50" in shown.out
     assert "a.tsv line 50" in shown.err
+
+
+def test_a_file_that_breaks_inside_a_line_is_told_without_a_share(capsys):
+    Path("broken.tsv").write_text("one\teins\ntwo\t\nzwei\n", encoding="utf-8")
+    assert audit("broken.tsv", "--html", "broken.html") == 2
+    shown = capsys.readouterr().out
+    assert "fatal: the file could not be read to its end (corpus/tsv: broken.tsv line 3: " in shown
+    page = Path("broken.html").read_text(encoding="utf-8")
+    assert "<p>Training stops with the same error" in page
+    for text in (shown, page):
+        assert "the target is empty" not in text
+        assert "100 % of the pairs (1): the file" not in text
+    assert "pairs: 1" in shown
 
 
 def test_a_missing_file_is_an_error_without_a_report(capsys):

@@ -216,6 +216,22 @@ def test_a_file_that_breaks_off_is_told_with_what_stands_before():
     assert kinds(report)["ended-early"].severity == "fatal"
 
 
+@pytest.mark.parametrize("half", [("one", " "), ("", "eins")])
+def test_half_a_line_before_the_place_where_a_file_breaks_is_no_empty_side(half):
+    def breaking():
+        yield from numbered([("", "leer"), *clean_pairs(7), half])
+        raise CorpusError("corpus/tsv: x line 10: broken")
+
+    audit = Audit("en", "de")
+    audit.read("x", breaking, may_reopen=False)
+    report = audit.report()
+    assert report.files[0].pairs == 8
+    assert kinds(report)["empty-source"].count == 1
+    assert "empty-target" not in kinds(report)
+    whole = kinds(audited([("", "leer"), *clean_pairs(7), ("one", " ")]))
+    assert (whole["empty-source"].count, whole["empty-target"].count) == (1, 1)
+
+
 def test_a_file_without_pairs_is_fatal():
     assert kinds(audited([]))["no-pairs"].severity == "fatal"
 
