@@ -40,7 +40,7 @@ class MarkedTranslation:
     ``tags_ok``: it has exactly the tags, placeholders, URLs, addresses (and numbers, where asked for) of the source;
     None where that was not looked at.
     ``problems`` says what it lacks, has beyond, or could not write, and that it is ``EMPTY``; ``notes`` says what was
-    put in or taken out without the model. ``translation`` is what the model made of the text without its tags; of a text
+    put in or taken out without the model. ``translation`` is what the model made of the text without its tags; of text
     whose placeholders only came out right behind stand-ins, with these. ``alternatives``: the further ones of an n-best
     list.
     """
