@@ -13,7 +13,7 @@ from headway.errors import InterchangeError
 from headway.folder.contents import FolderConfig, write_folder
 from headway.folder.weights import read_weights
 from headway.interchange import huggingface_export, transformers_reading
-from headway.interchange.formats import export_model
+from headway.interchange.formats import export_model, import_model
 from headway.interchange.marian import Rows, from_marian, halves, to_marian
 from headway.interchange.marian_config import read_marian_config
 from headway.interchange.sentences import find_sentences
@@ -215,3 +215,61 @@ def test_made_sentences_are_the_same_every_time_and_differ(tmp_path):
     assert len(set(made)) > 33
     with pytest.raises(InterchangeError, match="no sentence to compare by"):
         export_model(folder, tmp_path / "out", target_format="huggingface", sentences=[" "])
+
+
+BACK = {
+    "shared": {},
+    "softmax apart": VARIANTS["gelu, softmax apart"],
+    "everything": VARIANTS["everything"],
+    "wordpiece": {"model": "wordpiece"},
+    "unigram": {"model": "unigram"},
+    "two vocabularies": {"shared": False},
+}
+
+
+@pytest.mark.parametrize("kind", BACK)
+@pytest.mark.parametrize("resaved", [False, True], ids=["as written", "saved again there"])
+def test_an_exported_folder_is_imported_as_the_model_that_it_was(kind, resaved, tmp_path):
+    folder = write_own(tmp_path / "own", **BACK[kind])
+    path = export(folder, tmp_path / "out", count=3).path
+    if resaved:
+        transformers().MarianMTModel.from_pretrained(path).save_pretrained(path)
+    back = import_model(path, tmp_path / "back").folder
+    assert back.config == folder.config
+    wanted, found = folder.weights(), back.weights()
+    assert wanted.keys() == found.keys()
+    assert all(np.array_equal(wanted[name], found[name]) for name in wanted)
+    texts = [*sentences(50, 5), *strange_texts(100, 6), "⟨pad⟩⟨tag:fr⟩ a"]
+    for side in ("source_tokenizer", "target_tokenizer"):
+        before, after = getattr(folder, side), getattr(back, side)
+        assert after.names == before.names
+        assert after.tags == before.tags
+        ids = before.encode_batch(texts)
+        assert after.encode_batch(texts) == ids
+        assert [after.decode(row) for row in ids] == [before.decode(row) for row in ids]
+    assert export(back, tmp_path / "again", count=3).verified.sentences == 3
+
+
+def change_config(path, change):
+    values = json.loads((path / "config.json").read_text())
+    change(values)
+    (path / "config.json").write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda values: values.pop("headway"), "use the folder that it was exported from"),
+        (lambda values: values.update(headway=7), "headway: .*export again"),
+        (lambda values: values["headway"].update(max_source_tokens=0), r"headway\.max_source_tokens: .*export again"),
+        (lambda values: values["headway"]["text"].update(shared_vocabulary=False), "source_tokenizer/tokenizer.json"),
+        (lambda values: values.update(d_model=24), "wanted"),
+    ],
+)
+def test_an_export_whose_files_do_not_fit_together_is_refused_in_one_line(change, message, tmp_path):
+    path = export(write_own(tmp_path / "own"), tmp_path / "out", count=3).path
+    change_config(path, change)
+    with pytest.raises(InterchangeError, match=message) as told:
+        import_model(path, tmp_path / "back")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "back").exists()

@@ -25,6 +25,7 @@ from headway.text.tokenizer import Tokenizer
 
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 SOURCE_FOLDER, TARGET_FOLDER = "source_tokenizer", "target_tokenizer"
+OWN_KEY = "headway"  # of config.json: what ours says; transformers carries it along
 SUFFIX = ".part"
 LONGEST_OUTPUT = 512
 
@@ -47,6 +48,7 @@ def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str])
     beside = _check_place(out)
     longest = max(LONGEST_OUTPUT, folder.config.max_source_tokens + folder.config.search.max_extra_tokens)
     config = write_marian_config(folder.config.model, max_positions=longest + 1)
+    config[OWN_KEY] = folder.config.model_dump(mode="json", exclude={"training": {"parent"}})
     for tokenizer in (folder.source_tokenizer, folder.target_tokenizer):
         _check_tokenizer(tokenizer)
     values, notices = write_generation(folder.config.search, longest=longest)

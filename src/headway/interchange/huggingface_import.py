@@ -11,6 +11,7 @@ from headway.errors import InterchangeError
 from headway.folder.contents import FolderConfig, ModelFolder, check_place, write_folder
 from headway.folder.weights import Array, read_weights
 from headway.interchange import generation, marian_vocabulary
+from headway.interchange.exported import is_exported, read_exported
 from headway.interchange.generation import read_generation
 from headway.interchange.marian import OUTPUT, SHARED, SOURCE, TARGET, from_marian
 from headway.interchange.marian_config import MarianModel, read_marian_config
@@ -18,9 +19,20 @@ from headway.interchange.marian_vocabulary import read_vocabulary
 from headway.interchange.pickled import read_pickle
 from headway.interchange.source_folder import SourceFolder
 from headway.model.size import count_parameters
+from headway.text.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE, PARTS_FILE, PICKLE_FILE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+
+FROM_ELSEWHERE = (
+    "A MarianMT model of Hugging Face's format, imported by Headway {}. Whoever made it says what it was trained on "
+    "and under which licence it may be used."
+)
+FROM_HEADWAY = "A model that was trained with Headway, exported as a MarianMTModel and imported again."
+NORMALISED = (
+    "SentencePiece normalises text before it takes it apart (spaces, widths, ligatures), so the tokens of a text "
+    "do not give it back exactly. Characters that the vocabulary lacks are translated as unknown."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +58,10 @@ def import_huggingface(path: Path, out: Path, unsafe: bool) -> Imported:
     source = SourceFolder.open(path)
     values = source.read_json(CONFIG_FILE)
     marian = read_marian_config(values)
+    is_own = is_exported(source, values)  # before the weights, which may be large
     arrays = _read_arrays(source, unsafe=unsafe)
+    if is_own:
+        return _write_own(out, *read_exported(source, values, marian, arrays))
     vocabulary = read_vocabulary(source, marian, _rows(arrays, marian))
     search, notices = read_generation(values, source.read_json_if_there(generation.FILE), marian)
     weights, model = from_marian(
@@ -76,6 +91,25 @@ def import_huggingface(path: Path, out: Path, unsafe: bool) -> Imported:
         card=_card(config, notices, out.name),
     )
     return Imported(folder, notices)
+
+
+def _write_own(
+    out: Path,
+    config: FolderConfig,
+    weights: Mapping[str, Array],
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+) -> Imported:
+    """The folder of a model that Headway had exported."""
+    folder = write_folder(
+        out,
+        config=config,
+        weights=weights,
+        source_tokenizer=source_tokenizer,
+        target_tokenizer=target_tokenizer,
+        card=_card(config, (), out.name, is_own=True),
+    )
+    return Imported(folder, ())
 
 
 def _read_arrays(source: SourceFolder, *, unsafe: bool) -> Mapping[str, Array]:
@@ -114,23 +148,21 @@ def _longest_source(config: Mapping[str, object], marian: MarianModel) -> int:
     return min(longest, marian.max_positions) if type(longest) is int and longest > 0 else marian.max_positions
 
 
-def _card(config: FolderConfig, notices: tuple[str, ...], name: str) -> str:
-    """The card of a model that was trained elsewhere."""
+def _card(config: FolderConfig, notices: tuple[str, ...], name: str, *, is_own: bool = False) -> str:
+    """The card of a model that was trained elsewhere, or here and then exported."""
     source, target = config.source_language or "source", config.target_language or "target"
     model = config.model
     lines = [
         f"# Translation from {source} to {target}",
         "",
-        f"A MarianMT model of Hugging Face's format, imported by Headway {config.headway_version}. Whoever made it "
-        "says what it was trained on and under which licence it may be used.",
+        FROM_HEADWAY if is_own else FROM_ELSEWHERE.format(config.headway_version),
         "",
         f"- parameters: {count_parameters(model).total:,}",
         f"- departures from the paper: {'; '.join(departures(model).values())}",
         f"- longest source: {config.max_source_tokens:,} tokens; longer input is split into sentences",
-        "",
-        "SentencePiece normalises text before it takes it apart (spaces, widths, ligatures), so the tokens of a text "
-        "do not give it back exactly. Characters that the vocabulary lacks are translated as unknown.",
     ]
+    if not is_own:
+        lines += ["", NORMALISED]
     if notices:
         lines += ["", "Where it may differ from the original:", "", *(f"- {notice}" for notice in notices)]
     return "\n".join([*lines, "", "```sh", f"echo 'One sentence a line.' | headway translate -m {name}", "```", ""])

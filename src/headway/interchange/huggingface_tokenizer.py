@@ -49,6 +49,14 @@ def tokenizer_files(tokenizer: Tokenizer, *, longest: int) -> Mapping[str, str]:
     return {TOKENIZER_FILE: json.dumps(values, ensure_ascii=False), CONFIG_FILE: json.dumps(config, indent=2) + "\n"}
 
 
+def read_tokenizer(values: Mapping[str, object]) -> Tokenizer:
+    """The tokenizer of a tokenizer.json that ``tokenizer_files`` wrote.
+
+    Raises TextError for one that is not Headway's: only what was put around its vocabulary is taken away.
+    """
+    return Tokenizer.from_json(json.dumps({**values, "added_tokens": [], "post_processor": None}))
+
+
 def _added(token_id: int, name: str) -> dict[str, object]:
     return {
         "id": token_id,
