@@ -174,8 +174,18 @@ def forbidden(tree):
             yield from ((node.lineno, name) for name in names if name.split(".")[0] in UNPICKLERS)
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            if name in RUNNERS | LOADERS:
+            if name in RUNNERS | LOADERS and not _reads_weights_only(node):
                 yield node.lineno, name
+
+
+def _reads_weights_only(call):
+    return any(keyword.arg == "weights_only" and ast.unparse(keyword.value) == "True" for keyword in call.keywords)
+
+
+def test_the_one_reader_of_pickles_reads_weights_only_and_on_request_only():
+    """``headway import --unsafe``; that it refuses without, and runs nothing with: tests/unit/interchange."""
+    readers = [path.name for path in PACKAGE.rglob("*.py") if "torch.load(" in path.read_text(encoding="utf-8")]
+    assert readers == ["pickled.py"]
 
 
 def test_no_module_of_the_package_unpickles_or_runs_text():
@@ -185,5 +195,6 @@ def test_no_module_of_the_package_unpickles_or_runs_text():
         for line, name in forbidden(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
-    trap = "import pickle\nfrom torch import load\nimport torch\ntorch.load('x')\neval('1')\nmodel.eval()"
-    assert [name for _, name in forbidden(ast.parse(trap))] == ["pickle", "torch.load", "eval"]
+    trap = "import pickle\nimport torch\ntorch.load('x')\ntorch.load('x', weights_only=False)\neval('1')\nmodel.eval()"
+    assert [name for _, name in forbidden(ast.parse(trap))] == ["pickle", "torch.load", "torch.load", "eval"]
+    assert not list(forbidden(ast.parse("torch.load('x', weights_only=True)")))
