@@ -101,8 +101,11 @@ class Lexicon:
             for byte in differs_B.nonzero()[0]:
                 ids = self._by_first[byte]
                 next_LV[state, ids], hits_LV[state, ids] = self._walk(ids, state, step_LB, hit_LB)
-        finite_left = np.minimum(tokens_left, num_states + 1).astype(np.int64)  # from some states no token leads on
-        return Automaton(next_LV, hits_LV, finite_left, self._suggested(phrase, shortest))
+        # Where the end of an occurrence could begin another, or no token leads on, it may take less to begin anew.
+        anew_L = tokens_left >= tokens_left[0]
+        from_here = [shortest[0] + ids if anew else ids for ids, anew in zip(shortest, anew_L, strict=True)]
+        left_L = np.minimum(tokens_left, tokens_left[0]).astype(np.int64)
+        return Automaton(next_LV, hits_LV, left_L, self._suggested(phrase, from_here))
 
     def _walk(
         self, ids: np.ndarray, state: int, step_LB: np.ndarray, hit_LB: np.ndarray
