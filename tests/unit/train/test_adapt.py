@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from train_letters import final_state, of_kind, run, write_corpus
+from train_letters import final_state, letters_config, of_kind, run, write_corpus
 
 from headway.cli.main import main
 from headway.config.load import load_text
@@ -21,37 +21,7 @@ from headway.train.freeze import COMPONENTS
 from headway.train.low_rank import add_low_rank, merged_weights
 from headway.train.step import loss_sums
 
-PARENT = """
-[data]
-source_language = "en"
-target_language = "de"
-train_source = "train.en"
-train_target = "train.de"
-validation_source = "validation.en"
-validation_target = "validation.de"
-[text]
-byte_fallback = false
-[model]
-vocab_size = 23
-d_model = 16
-d_ff = 29
-num_heads = 2
-num_encoder_layers = 1
-num_decoder_layers = 1
-dropout = 0.0
-[train]
-max_steps = 14
-batch_tokens = 100
-warmup_steps = 5
-learning_rate = 0.02
-precision = "float32"
-threads = 1
-validate_every = 7
-checkpoint_every = 7
-[search]
-beam_size = 2
-max_extra_tokens = 3
-"""
+PARENT = ("model.dropout=0.0", "train.validate_every=7", "train.checkpoint_every=7")
 CHILD = """
 [data]
 train_source = "train.en"
@@ -88,7 +58,7 @@ def new_data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def parent(old_data, tmp_path_factory):
     out = tmp_path_factory.mktemp("parent") / "model"
-    run(load_text(PARENT), old_data, out)
+    run(letters_config(*PARENT), old_data, out)
     return out
 
 
@@ -208,7 +178,7 @@ def test_freezing_everything_is_refused(parent, new_data, tmp_path):
 
 @pytest.mark.parametrize("key", ["freeze=['encoder']", "extend_vocabulary=7", "lora_rank=2"])
 def test_what_needs_a_model_to_begin_with_says_so(key, new_data, tmp_path):
-    config = load_text(PARENT, overrides=(f"train.{key}",))
+    config = letters_config(*PARENT, f"train.{key}")
     with pytest.raises(ConfigError, match=rf"train\.{key.partition('=')[0]} needs a model to begin with"):
         run(config, new_data, tmp_path / "out")
     assert not (tmp_path / "out" / "training" / "data").exists()
@@ -293,14 +263,14 @@ def test_a_tag_that_the_vocabulary_lacks_needs_room(parent, new_data, tmp_path):
 
 
 def test_a_vocabulary_that_is_no_bpe_cannot_be_extended(old_data, new_data, tmp_path):
-    run(load_text(PARENT, overrides=("text.model=unigram", "train.max_steps=1")), old_data, tmp_path / "unigram")
+    run(letters_config(*PARENT, "text.model=unigram", "train.max_steps=1"), old_data, tmp_path / "unigram")
     config = child(tmp_path / "unigram", "train.extend_vocabulary=3")
     with pytest.raises(TextError, match="only a BPE learnt here can be extended"):
         run(config, new_data, tmp_path / "out")
 
 
 def test_bpe_dropout_with_a_vocabulary_without_merges_is_refused_before_the_run_begins(old_data, new_data, tmp_path):
-    run(load_text(PARENT, overrides=("text.model=wordpiece", "train.max_steps=1")), old_data, tmp_path / "words")
+    run(letters_config(*PARENT, "text.model=wordpiece", "train.max_steps=1"), old_data, tmp_path / "words")
     with pytest.raises(TextError, match="the vocabulary is wordpiece"):
         run(child(tmp_path / "words", "text.bpe_dropout=0.1"), new_data, tmp_path / "out")
     run(child(tmp_path / "words", "train.max_steps=1"), new_data, tmp_path / "out")  # nothing is in the way
