@@ -17,20 +17,7 @@ import time
 from pathlib import Path
 from random import Random
 
-
-def words_of(text: str) -> list[str]:
-    """The words of a text."""
-    return text.split(" ")
-
-
-ENGLISH = words_of(
-    "the user can open a new window and close all documents that were changed since last week before settings are "
-    "saved in file server report page title button menu list value error number of items"
-)
-GERMAN = words_of(
-    "die Benutzerin kann ein neues Fenster öffnen und alle Dokumente schließen die seit letzter Woche geändert wurden "
-    "bevor Einstellungen in Datei Server Bericht Seite Titel Schaltfläche Menü Liste Wert Fehler Anzahl der Einträge"
-)
+from tmx import ENGLISH, GERMAN
 
 
 def write_corpus(path: Path, number: int) -> None:

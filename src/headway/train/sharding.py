@@ -28,6 +28,7 @@ def shard(model: Transformer) -> None:
 
 def whole(tensor: Tensor) -> Tensor:
     """The tensor itself, or the whole of a sharded one; then all ranks call this."""
+    # a sharded tensor is a DTensor, whose module is slow to import
     return tensor.full_tensor() if is_sharded(tensor) else tensor  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -38,6 +39,7 @@ def part_of(array: np.ndarray, like: Tensor) -> Tensor:
         return tensor
     from torch.distributed.tensor import distribute_tensor  # noqa: PLC0415 - as above
 
+    # what is sharded has a mesh and placements
     return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)  # pyright: ignore[reportAttributeAccessIssue]
 
 
