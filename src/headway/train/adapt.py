@@ -81,11 +81,10 @@ def overruled_sizes(config: RunConfig, parent: ModelFolder) -> str:
 
     They are sizes to learn, and a run that begins with a model learns no vocabulary.
     """
-    names = sorted(config.model.model_fields_set & set(VOCABULARY_SIZES))
     told = [
         f"model.{name} is {getattr(config.model, name)} in the recipe, {getattr(parent.config.model, name)} there"
-        for name in names
-        if getattr(config.model, name) != getattr(parent.config.model, name)
+        for name in _differing(config.model, parent.config.model)
+        if name in VOCABULARY_SIZES
     ]
     if not told:
         return ""
@@ -103,13 +102,17 @@ def _stated(section: ModelConfig | TextConfig, keys: tuple[str, ...]) -> dict[st
 def _clashes(
     section: str, stated: ModelConfig | TextConfig, parent: ModelConfig | TextConfig, *, own: tuple[str, ...]
 ) -> list[str]:
-    """Keys that the recipe names with another value than the parent's."""
-    names = sorted(stated.model_fields_set - set(own))
+    """Those of the keys that differ and are not the recipe's own, with both values."""
     return [
         f"{section}.{name} is {getattr(stated, name)!r}, there {getattr(parent, name)!r}"
-        for name in names
-        if getattr(stated, name) != getattr(parent, name)
+        for name in _differing(stated, parent)
+        if name not in own
     ]
+
+
+def _differing(stated: ModelConfig | TextConfig, parent: ModelConfig | TextConfig) -> list[str]:
+    """The keys that the recipe names and the parent has otherwise, by the alphabet."""
+    return [name for name in sorted(stated.model_fields_set) if getattr(stated, name) != getattr(parent, name)]
 
 
 def vocabulary_of(parent: ModelFolder, new_tokens: int) -> GivenVocabulary:
