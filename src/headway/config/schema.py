@@ -210,6 +210,9 @@ class TrainConfig(Section):
     microbatch_tokens: Count | None = None  # the most that one forward and backward holds; absent: the whole step
     warmup_steps: Count = 4000
     learning_rate: Positive | None = None  # the peak; absent: d_model^-0.5 * warmup_steps^-0.5, the paper's
+    schedule: Literal["noam", "linear", "cosine", "constant"] = (
+        "noam"  # of the rate after the warm-up; noam: the paper's
+    )
     beta1: Probability = 0.9
     beta2: Probability = 0.98
     epsilon: Positive = 1e-9
@@ -229,11 +232,23 @@ class TrainConfig(Section):
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
+    moving_average: Probability | None = (
+        None  # decay a step of an average of the weights, which then counts; absent: none
+    )
     init: str = ""  # a model folder whose weights and vocabulary the run begins with; empty: drawn by the seed
     freeze: list[Component] = []  # components that keep their weights: encoder, decoder, embeddings ...
     extend_vocabulary: Annotated[int, Field(ge=0)] = 0  # tokens learnt from the new text, put behind those of init
     lora_rank: Count | None = None  # train low-rank additions to the attention of init, all else frozen
     lora_alpha: Positive | None = None  # the additions count alpha / rank; absent: as the rank, so 1
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> Self:
+        if self.schedule in ("linear", "cosine") and self.max_steps <= self.warmup_steps:
+            raise ValueError(
+                f"schedule {self.schedule} falls from warmup_steps ({self.warmup_steps:,}) to max_steps "
+                f"({self.max_steps:,}), which is no later; raise train.max_steps, or lower train.warmup_steps"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_additions(self) -> Self:

@@ -31,7 +31,7 @@ def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> 
     if group.any(should_stop()):
         yield Interrupted(session.progress.step)
         return
-    session.model = session.whole_model()  # training is over: the optimizer's hold on a sharded one is not needed
+    session.settle()
     yield Stage("averaging")
     yield from _load_final_weights(session)
     if group.any(should_stop()):

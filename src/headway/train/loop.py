@@ -10,7 +10,7 @@ from headway.config.schema import TrainConfig
 from headway.data.loader import Position, batches
 from headway.data.segmentation import Segmentation
 from headway.train.events import Event, Interrupted, Saved, StepDone, Validated
-from headway.train.schedule import noam
+from headway.train.schedule import learning_rate
 from headway.train.session import Session
 from headway.train.step import StepResult, train_step
 from headway.train.validate import validate
@@ -49,9 +49,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
         if group.any(is_finished(session)):  # each has a clock of its own
             break
         step = session.progress.step + 1
-        rate = noam(
-            step, d_model=session.model_config.d_model, warmup_steps=train.warmup_steps, peak=train.learning_rate
-        )
+        rate = learning_rate(step, train, d_model=session.model_config.d_model)
         begin = time.monotonic()
         result = train_step(
             session.model,
@@ -65,6 +63,8 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
             clip_norm=train.clip_norm,
             group=group,
         )
+        if session.average is not None:
+            session.average.update(step)
         _advance(session, step, position=position, seconds=clock.seconds())
         yield _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
         yield from _after_step(session, clock)

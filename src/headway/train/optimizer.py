@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from headway.config.schema import TrainConfig
+from headway.train.parameters import trained_parameters
 from headway.train.sharding import part_of, whole
 
 FIRST, SECOND = "exp_avg", "exp_avg_sq"
@@ -19,11 +20,6 @@ def build_adam(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
     """
     trained = [parameter for _, parameter in trained_parameters(model)]
     return torch.optim.Adam(trained, lr=0.0, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=True)
-
-
-def trained_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """Names and parameters that are not frozen."""
-    return [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
 
 
 def export_moments(model: nn.Module, optimizer: torch.optim.Adam) -> dict[str, np.ndarray]:

@@ -28,10 +28,11 @@ from headway.train.finish import finish
 from headway.train.loop import run_steps
 from headway.train.metrics_log import MetricsLog
 from headway.train.precision import settle_precision
+from headway.train.schedule import UP_TO_THE_END, early_end
 from headway.train.session import Session, check_fit, open_session
 
 # How long a run goes on, and what it keeps, does not change what it has done so far: these keys, and those of a whole
-# section, may change when it is resumed.
+# section, may change when it is resumed. But max_steps shapes the rates of a schedule that falls to 0 there.
 HORIZON_KEYS = {
     *("title", "note", "search", "evaluate"),
     *("train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"),
@@ -192,7 +193,8 @@ def _forget(folder: Path) -> None:
 
 def recipe_changes(config: RunConfig, path: Path) -> list[Change]:
     """Keys that shape the weights and differ from the recipe in ``path``; none where there is no such file."""
-    return [change for change in _differences(config, path) if not {change.key, _section(change)} & HORIZON_KEYS]
+    free = HORIZON_KEYS - ({"train.max_steps"} if config.train.schedule in UP_TO_THE_END else set())
+    return [change for change in _differences(config, path) if not {change.key, _section(change)} & free]
 
 
 def _differences(config: RunConfig, path: Path) -> list[Change]:
@@ -255,6 +257,7 @@ def _open(
         session.progress = progress.model_copy(update={"precision": settled})
     if config.train.microbatch_tokens and group.world_size > 1:
         told += idle_notice(_first_epoch(session), group.world_size)
+    told += early_end(config.train, epoch_steps=lambda: len(_first_epoch(session)))
     if state is not None:
         session.drop_weights()  # a kill may have come between the state and this
     return session, [Notice(text) for text in (*notices, *told, *session.frozen)]

@@ -1,11 +1,13 @@
 """A run under way: the model, its optimizer, where the run stands, and its files."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
 from headway.checkpoint.run_folder import longest_source, real_model
@@ -20,6 +22,7 @@ from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
+from headway.train.moving_average import MovingAverage
 from headway.train.optimizer import build_adam, export_moments, load_moments
 from headway.train.sharding import shard, whole_weights
 from headway.translate.backend import choose_device
@@ -39,6 +42,7 @@ class Session:
     device: torch.device
     progress: Progress
     group: Group = ALONE
+    average: MovingAverage | None = None
     frozen: tuple[str, ...] = ()  # what there is to tell of weights that are not trained
 
     @property
@@ -71,17 +75,27 @@ class Session:
         """Whether this rank has a hand in what is written."""
         return self.group.is_first or self.is_sharded
 
+    def _counted(self) -> Mapping[str, Tensor]:
+        """The weights that count where they are others than those in training: what is validated, kept and written."""
+        return {} if self.average is None else self.average.values
+
     def whole_model(self) -> Transformer:
-        """The model itself; of one that is sharded or has low-rank additions a plain copy of what it is now."""
-        if not self.is_sharded and not has_low_rank(self.model):
+        """The model that counts: itself, or a plain copy where it is sharded, averaged or has low-rank additions."""
+        if not self.is_sharded and not has_low_rank(self.model) and not self._counted():
             return self.model
         model = build_transformer(self.model_config)
         load_weights(model, self._plain_weights())
         return model.to(self.device)
 
     def _plain_weights(self) -> dict[str, np.ndarray]:
-        """The weights of a whole, plain model that does what this one does now; of a sharded one all ranks ask."""
-        return merged_weights(self.model) if has_low_rank(self.model) else whole_weights(self.model)
+        """The weights that count, of a whole, plain model; of a sharded one all ranks ask."""
+        with in_place(self.model, self._counted()):
+            return merged_weights(self.model) if has_low_rank(self.model) else whole_weights(self.model)
+
+    def settle(self) -> None:
+        """Training is over: the model becomes the one that counts, and nothing follows it any more."""
+        self.model = self.whole_model()
+        self.average = None
 
     def save(self) -> Path:
         """Write the training state of this moment: all ranks call this, the first one writes."""
@@ -89,6 +103,8 @@ class Session:
             return self.states_folder
         tensors = {f"model/{name}": array for name, array in whole_weights(self.model).items()}
         tensors.update(export_moments(self.model, self.optimizer))
+        if self.average is not None:
+            tensors.update(self.average.export())
         state = TrainingState(self.progress, tensors)
         return save_state(self.states_folder, state) if self.group.is_first else self.states_folder
 
@@ -118,6 +134,22 @@ class Session:
             remove_others(self.weights_folder, self.progress.kept_weights)
 
 
+@contextmanager
+def in_place(model: nn.Module, weights: Mapping[str, Tensor]) -> Generator[None]:
+    """Within the block these parameters of the model have other values; then their own again, to the bit."""
+    parameters = {name: parameter for name, parameter in model.named_parameters() if name in weights}
+    own = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(own[name])
+
+
 def open_session(
     config: RunConfig,
     folder: Path,
@@ -144,6 +176,11 @@ def open_session(
     optimizer = build_adam(model, config.train)
     if state is not None and state.progress.step > 0:
         load_moments(model, optimizer, moments=state.tensors, step=state.progress.step)
+    average = None
+    if config.train.moving_average is not None:
+        average = MovingAverage(model, config.train.moving_average)
+        if state is not None:
+            average.load(state.tensors)
     return Session(
         config=config,
         folder=folder,
@@ -155,6 +192,7 @@ def open_session(
         device=device,
         progress=progress,
         group=group,
+        average=average,
         frozen=tuple(told),
     )
 

@@ -32,6 +32,11 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if is_sharded(tensor) else tensor  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def own_part(tensor: Tensor) -> Tensor:
+    """The tensor itself, or this rank's part of a sharded one as a plain tensor; a change of it is a change of both."""
+    return tensor.to_local() if is_sharded(tensor) else tensor  # pyright: ignore[reportAttributeAccessIssue] - as above
+
+
 def part_of(array: np.ndarray, like: Tensor) -> Tensor:
     """A whole array as a tensor placed as ``like`` is: on its device, and on each rank the same part."""
     tensor = torch.from_numpy(np.array(array)).to(like.device)

@@ -17,6 +17,8 @@ KINDS = {
     "microbatches": ("train.microbatch_tokens=40",),
     "bf16, microbatches": ("train.precision=bf16", "train.microbatch_tokens=40"),
     "BPE-dropout": ("text.bpe_dropout=0.3",),
+    "moving average": ("train.moving_average=0.8",),
+    "linear": ("train.schedule=linear",),
 }
 
 
