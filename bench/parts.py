@@ -15,6 +15,7 @@ from headway.config.schema import ModelConfig, TrainConfig
 from headway.data.batch import Batch
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor
+from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.step import train_step
 
@@ -67,7 +68,7 @@ class Case:
             step=step,
             seed=1,
             learning_rate=1e-4,
-            label_smoothing=0.1,
+            objective=Likelihood(0.1),
             precision="float32",
         )
         self.training.append(time.process_time() - begin)

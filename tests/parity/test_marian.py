@@ -20,6 +20,7 @@ from headway.model.predictor import TransformerPredictor
 from headway.nn.position import sinusoids
 from headway.search.run import search
 from headway.search.settings import SearchSettings
+from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam
 from headway.train.step import train_step
@@ -164,7 +165,7 @@ def trained_pair():
             step=step,
             seed=1,
             learning_rate=noam(step, d_model=CONFIG.d_model, warmup_steps=100, peak=8e-3),
-            label_smoothing=0.0,
+            objective=Likelihood(0.0),
             precision="float32",
         ).nll
         for step in range(1, 301)

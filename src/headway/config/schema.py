@@ -217,6 +217,10 @@ class TrainConfig(Section):
     beta2: Probability = 0.98
     epsilon: Positive = 1e-9
     label_smoothing: Probability = 0.1
+    # two passes of each microbatch that are to agree: other dropout masks (R-Drop), or tokens cut too (SimCut)
+    consistency: Literal["none", "rdrop", "cutoff"] = "none"
+    consistency_weight: Positive | None = None  # alpha; absent: 5 for rdrop, 3 for cutoff
+    cutoff_share: Probability = 0.05  # of the tokens whose embeddings the second pass of cutoff reads as zeros
     clip_norm: Positive | None = None
     precision: Literal["auto", "float32", "bf16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

@@ -22,9 +22,12 @@ class Stem(nn.Module):
         self.position = position
         self.dropout = dropout
 
-    def forward(self, token_BT: Tensor, start: int = 0) -> Tensor:
-        """What the first layer reads: (B, T, D)."""
-        return self.dropout(self.position.embed(self.embedding(token_BT), start))
+    def forward(self, token_BT: Tensor, start: int = 0, *, kept_BT: Tensor | None = None) -> Tensor:
+        """What the first layer reads: (B, T, D). Where ``kept_BT`` is false the token itself is a zero vector."""
+        x_BTD = self.embedding(token_BT)
+        if kept_BT is not None:
+            x_BTD = x_BTD.masked_fill(~kept_BT[..., None], 0.0)
+        return self.dropout(self.position.embed(x_BTD, start))
 
 
 class Transformer(nn.Module):
@@ -55,23 +58,32 @@ class Transformer(nn.Module):
         """Logits (B, T, V): position t predicts the token after target_in[t]."""
         return self.output(self.hidden(source_BS, source_mask_BS, target_in_BT))
 
-    def hidden(self, source_BS: Tensor, source_mask_BS: Tensor, target_in_BT: Tensor) -> Tensor:
+    def hidden(
+        self,
+        source_BS: Tensor,
+        source_mask_BS: Tensor,
+        target_in_BT: Tensor,
+        *,
+        source_kept_BS: Tensor | None = None,
+        target_kept_BT: Tensor | None = None,
+    ) -> Tensor:
         """The decoder's vectors (B, T, D) before the softmax.
 
-        Padding after the last target token is not masked: no earlier position sees it.
+        Padding after the last target token is not masked: no earlier position sees it. A token that is not kept keeps
+        its place, but its embedding is zero; absent, all are kept.
         """
         mask_B11S = allowed(key_mask(source_mask_BS))
-        memory_BSD = self.encode(source_BS, mask_B11S)
+        memory_BSD = self.encode(source_BS, mask_B11S, kept_BS=source_kept_BS)
         mask_TT = causal_mask(target_in_BT.shape[1], window=self.window, device=target_in_BT.device)
         return self.decoder(
-            self.target_stem(target_in_BT),
+            self.target_stem(target_in_BT, kept_BT=target_kept_BT),
             memory_BSD,
             self_mask=mask_TT,
             cross_mask=mask_B11S,
             position=self.target_stem.position,
         )
 
-    def encode(self, source_BS: Tensor, mask_B11S: Tensor | None) -> Tensor:
+    def encode(self, source_BS: Tensor, mask_B11S: Tensor | None, *, kept_BS: Tensor | None = None) -> Tensor:
         """The encoder's memory (B, S, D)."""
         mask = windowed(mask_B11S, source_BS.shape[1], window=self.window, device=source_BS.device)
-        return self.encoder(self.source_stem(source_BS), mask, position=self.source_stem.position)
+        return self.encoder(self.source_stem(source_BS, kept_BT=kept_BS), mask, position=self.source_stem.position)

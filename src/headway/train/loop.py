@@ -10,6 +10,7 @@ from headway.config.schema import TrainConfig
 from headway.data.loader import Position, batches
 from headway.data.segmentation import Segmentation
 from headway.train.events import Event, Interrupted, Saved, StepDone, Validated
+from headway.train.objective import build_objective
 from headway.train.schedule import learning_rate
 from headway.train.session import Session
 from headway.train.step import StepResult, train_step
@@ -34,6 +35,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
     """Train until the recipe's end, or until asked to stop: then the state is saved and Interrupted comes last."""
     train, group = session.config.train, session.group
     clock = Clock(session.progress.seconds, time.monotonic())
+    objective = build_objective(train)
     session.model.train()
     for position, step_batches in batches(
         session.store,
@@ -58,7 +60,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
             step=step,
             seed=train.seed,
             learning_rate=rate,
-            label_smoothing=train.label_smoothing,
+            objective=objective,
             precision=session.progress.precision,
             clip_norm=train.clip_norm,
             group=group,

@@ -27,6 +27,7 @@ from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, S
 from headway.train.finish import finish
 from headway.train.loop import run_steps
 from headway.train.metrics_log import MetricsLog
+from headway.train.objective import build_objective
 from headway.train.precision import settle_precision
 from headway.train.schedule import UP_TO_THE_END, early_end
 from headway.train.session import Session, check_fit, open_session
@@ -253,8 +254,10 @@ def _open(
         config, folder, prepared=prepared, progress=progress, state=state, initial=initial, group=group
     )
     if progress.precision == "auto":
-        settled = group.share(settle_precision(session.model, _typical_batch(session), device=session.device))
-        session.progress = progress.model_copy(update={"precision": settled})
+        settled = settle_precision(
+            session.model, _typical_batch(session), objective=build_objective(config.train), device=session.device
+        )
+        session.progress = progress.model_copy(update={"precision": group.share(settled)})
     if config.train.microbatch_tokens and group.world_size > 1:
         told += idle_notice(_first_epoch(session), group.world_size)
     told += early_end(config.train, epoch_steps=lambda: len(_first_epoch(session)))

@@ -1,7 +1,4 @@
-"""One update of the weights from one or more microbatches.
-
-Shapes: B sentences, T target positions, N real target tokens, D d_model.
-"""
+"""One update of the weights from one or more microbatches."""
 
 import hashlib
 import math
@@ -15,7 +12,7 @@ from headway.data.batch import Batch
 from headway.errors import TrainingError
 from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group, is_sharded
-from headway.train.loss import chunked_smoothed_loss
+from headway.train.objective import Objective
 from headway.train.sharding import whole
 
 
@@ -39,7 +36,7 @@ def train_step(
     step: int,
     seed: int,
     learning_rate: float,
-    label_smoothing: float,
+    objective: Objective,
     precision: str,
     clip_norm: float | None = None,
     group: Group = ALONE,
@@ -57,7 +54,7 @@ def train_step(
     optimizer.zero_grad()
     for index, batch in enumerate(batches):
         torch.manual_seed(microbatch_seed(seed, step, group.rank + index * group.world_size))
-        loss_and_nll = loss_sums(model, batch.to(first.device), label_smoothing=label_smoothing, precision=precision)
+        loss_and_nll = objective.sums(model, batch.to(first.device), precision=precision)
         (loss_and_nll[0] / (num_target_tokens / shares)).backward()
         sums += loss_and_nll.detach().double().cpu()
     group.sum_gradients(model.parameters())
@@ -78,23 +75,6 @@ def train_step(
         num_tokens=num_tokens,
         num_padded_tokens=num_padded_tokens,
     )
-
-
-def loss_sums(model: Transformer, batch: Batch, *, label_smoothing: float, precision: str) -> Tensor:
-    """Smoothed loss and negative log-likelihood of a batch, summed over its real target tokens (nats)."""
-    with torch.autocast(batch.source_BS.device.type, dtype=torch.bfloat16, enabled=precision == "bf16"):
-        hidden_BTD = model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
-        real_BT = batch.target_out_BT != 0
-        hidden_ND = hidden_BTD[real_BT]
-        if precision == "bf16":
-            hidden_ND = hidden_ND.bfloat16()
-        return chunked_smoothed_loss(
-            hidden_ND,
-            model.output.weight,
-            target_N=batch.target_out_BT[real_BT],
-            label_smoothing=label_smoothing,
-            bias_V=model.output.bias,
-        )
 
 
 def microbatch_seed(seed: int, step: int, index: int) -> int:

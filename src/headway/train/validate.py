@@ -12,8 +12,8 @@ from headway.metrics.translation import score_translations
 from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group
 from headway.train.events import Sample
+from headway.train.objective import Likelihood
 from headway.train.session import Session
-from headway.train.step import loss_sums
 from headway.translate.backend import model_backend
 from headway.translate.translator import Translator, longest_output
 
@@ -95,12 +95,13 @@ def store_losses(
     """As ``validation_losses``, for any model and store; several processes divide the batches among them."""
     model.eval()
     device = next(model.parameters()).device
+    objective = Likelihood(label_smoothing)
     sums, num_tokens = torch.zeros(2, dtype=torch.float64), 0
     longest = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     steps = plan(store.source_lengths, store.target_lengths, batch_tokens=max(batch_tokens, longest), seed=0, epoch=0)
     for indices in group.mine([rows for step in steps for rows in step]):
         batch = collate(store, indices).to(device)
-        sums += loss_sums(model, batch, label_smoothing=label_smoothing, precision=precision).double().cpu()
+        sums += objective.sums(model, batch, precision=precision).double().cpu()
         num_tokens += batch.num_target_tokens
     loss, nll = (group.sum(sums) / group.sum(torch.tensor(num_tokens))).tolist()
     return loss, nll

@@ -12,6 +12,7 @@ from headway.data.batch import Batch
 from headway.errors import ModelError
 from headway.model.build import build_transformer, export_weights, load_weights
 from headway.model.size import count_parameters
+from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.step import train_step
 
@@ -58,7 +59,7 @@ def train(model, optimizer, steps):
             step=step,
             seed=1,
             learning_rate=1e-2,
-            label_smoothing=0.1,
+            objective=Likelihood(0.1),
             precision="float32",
         )
     return model.eval()

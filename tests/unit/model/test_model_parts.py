@@ -33,9 +33,10 @@ from headway.nn.feed_forward import FEED_FORWARDS
 from headway.nn.norm import NORMS
 from headway.nn.position import NUM_BUCKETS, POSITIONS
 from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS
+from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam
-from headway.train.step import loss_sums, train_step
+from headway.train.step import train_step
 
 EXAMPLES = 20  # of each law; 1,000 were run by hand when this was written
 laws = settings(max_examples=EXAMPLES, deadline=None)
@@ -144,7 +145,7 @@ def test_the_training_loss_is_that_of_the_models_logits(config):
     target_out = target_in.roll(-1, dims=1)
     target_out[1, 5:] = 0
     batch = Batch(source, target_in, target_out)
-    sums = loss_sums(model, batch, label_smoothing=0.1, precision="float32")
+    sums = Likelihood(0.1).sums(model, batch, precision="float32")
     logits = model(source, source != 0, target_in)[target_out != 0]
     for label_smoothing, found in zip((0.1, 0.0), sums, strict=True):
         wanted = cross_entropy(logits, target_out[target_out != 0], reduction="sum", label_smoothing=label_smoothing)
@@ -439,7 +440,7 @@ def train(switch, batches):
             step=step,
             seed=1,
             learning_rate=noam(step, d_model=24, warmup_steps=20, peak=1e-2),
-            label_smoothing=0.0,
+            objective=Likelihood(0.0),
             precision="float32",
         ).nll
         for step, batch in enumerate(batches, start=1)

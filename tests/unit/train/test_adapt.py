@@ -19,7 +19,7 @@ from headway.train.adapt import initial_weights, new_token_parts
 from headway.train.events import Interrupted, Notice, Started, StepDone
 from headway.train.freeze import COMPONENTS
 from headway.train.low_rank import add_low_rank, merged_weights
-from headway.train.step import loss_sums
+from headway.train.objective import Likelihood
 
 PARENT = ("model.dropout=0.0", "train.validate_every=7", "train.checkpoint_every=7")
 CHILD = """
@@ -82,7 +82,7 @@ def test_the_first_step_computes_with_the_weights_of_the_model_it_begins_with(pa
     for row in range(len(store)):
         batch = collate(store, np.array([row]))
         with torch.no_grad():
-            losses.append(loss_sums(model, batch, label_smoothing=0.0, precision="float32")[0].item())
+            losses.append(Likelihood(0.0).sums(model, batch, precision="float32")[0].item())
     # The first step saw some of these pairs: its mean loss lies far below that of a model drawn anew.
     fresh = run(load_text(CHILD, overrides=OWN_MODEL), new_data, tmp_path / "fresh", stop_at=1)
     mean = sum(losses) / sum(int(length) + 1 for length in store.target_lengths)
