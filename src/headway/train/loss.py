@@ -7,13 +7,16 @@ eps' = eps V / (V - 1).
 Shapes: N real target tokens, D d_model, V vocabulary, C tokens of a chunk.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-CHUNK_BYTES = 16 * 2**20  # float32 logits of a chunk: small enough to stay in a processor's cache
+CHUNK_TOKENS = 1024  # in one matrix product with the vocabulary; fewer make it slow, more bring nothing
+CHUNK_BYTES = 128 * 2**20  # of a chunk's logits at most
+BLOCK_BYTES = 4 * 2**20  # of the float32 logits that are passed over again and again: they stay in a processor's cache
 
 
 def smoothed_loss(
@@ -55,30 +58,19 @@ class _ChunkedLoss(torch.autograd.Function):
         label_smoothing: float,
     ) -> Tensor:
         matrix_VD = weight_VD.to(hidden_ND.dtype)
-        wants_gradient = any(ctx.needs_input_grad[:3])  # pyright: ignore[reportAttributeAccessIssue]
+        if not any(ctx.needs_input_grad[:3]):  # pyright: ignore[reportAttributeAccessIssue]
+            return _sums_alone(hidden_ND, matrix_VD, bias_V, target_N=target_N, label_smoothing=label_smoothing)
         hidden_gradient_ND = torch.empty_like(hidden_ND)
         weight_gradient_VD = torch.zeros_like(weight_VD)
         bias_gradient_V = weight_VD.new_zeros(weight_VD.shape[0])
         sums = hidden_ND.new_zeros(2, dtype=torch.float32)
-        size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
-        for begin in range(0, hidden_ND.shape[0], size):
-            chunk = slice(begin, begin + size)
-            logits_CV = (hidden_ND[chunk] @ matrix_VD.T).float()
+        for chunk in chunks(hidden_ND, weight_VD.shape[0]):
+            logits_CV = hidden_ND[chunk] @ matrix_VD.T
+            sums += _to_gradient(logits_CV, bias_V, target_C=target_N[chunk], label_smoothing=label_smoothing)
+            hidden_gradient_ND[chunk] = logits_CV @ matrix_VD
+            weight_gradient_VD += logits_CV.T @ hidden_ND[chunk]
             if bias_V is not None:
-                logits_CV += bias_V
-            chunk_sums, probabilities_CV = _chunk_sums(logits_CV, target_N[chunk], label_smoothing)
-            sums += chunk_sums
-            if wants_gradient:
-                right_C1 = target_N[chunk][:, None]
-                ones_C1 = torch.ones_like(right_C1, dtype=probabilities_CV.dtype)
-                probabilities_CV.scatter_add_(1, right_C1, (label_smoothing - 1.0) * ones_C1)
-                gradient_CV = probabilities_CV.to(hidden_ND.dtype)
-                hidden_gradient_ND[chunk] = gradient_CV @ matrix_VD
-                weight_gradient_VD += gradient_CV.T @ hidden_ND[chunk]
-                if bias_V is not None:
-                    bias_gradient_V += probabilities_CV.sum(dim=0)
-        if not wants_gradient:
-            return sums
+                bias_gradient_V += logits_CV.sum(dim=0, dtype=torch.float32)
         # What smoothing takes from every logit alike, eps / V, enters all gradients as one constant vector.
         share = label_smoothing / weight_VD.shape[0]
         hidden_gradient_ND -= share * weight_VD.sum(dim=0)
@@ -100,8 +92,53 @@ class _ChunkedLoss(torch.autograd.Function):
         )
 
 
-def _chunk_sums(logits_CV: Tensor, target_C: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
-    """Both sums of a chunk and its probabilities; uses up ``logits_CV``."""
+def chunks(hidden_ND: Tensor, vocab_size: int) -> Iterator[slice]:
+    """Equal slices of the tokens: long enough for fast products, short enough for little memory."""
+    most = max(1, min(CHUNK_TOKENS, CHUNK_BYTES // (hidden_ND.element_size() * vocab_size)))
+    return _slices(hidden_ND.shape[0], most)
+
+
+def blocks(num_tokens: int, vocab_size: int) -> Iterator[slice]:
+    """Slices of a chunk whose float32 logits stay in a processor's cache while they are passed over."""
+    return _slices(num_tokens, max(1, BLOCK_BYTES // (4 * vocab_size)))
+
+
+def _slices(count: int, most: int) -> Iterator[slice]:
+    size = -(-count // max(1, -(-count // most)))
+    return (slice(begin, begin + size) for begin in range(0, count, max(1, size)))
+
+
+def _to_gradient(logits_CV: Tensor, bias_V: Tensor | None, *, target_C: Tensor, label_smoothing: float) -> Tensor:
+    """Both sums of a chunk; in the place of its logits the gradient of the first, without what all logits share."""
+    sums = logits_CV.new_zeros(2, dtype=torch.float32)
+    for block in blocks(*logits_CV.shape):
+        block_sums, probabilities_CV = _block_sums(logits_CV[block], bias_V, target_C[block], label_smoothing)
+        sums += block_sums
+        right_C1 = target_C[block][:, None]
+        probabilities_CV.scatter_add_(1, right_C1, probabilities_CV.new_full(right_C1.shape, label_smoothing - 1.0))
+        logits_CV[block] = probabilities_CV
+    return sums
+
+
+def _sums_alone(
+    hidden_ND: Tensor, matrix_VD: Tensor, bias_V: Tensor | None, *, target_N: Tensor, label_smoothing: float
+) -> Tensor:
+    """Both sums where no gradient is wanted."""
+    sums = hidden_ND.new_zeros(2, dtype=torch.float32)
+    for chunk in chunks(hidden_ND, matrix_VD.shape[0]):
+        logits_CV = hidden_ND[chunk] @ matrix_VD.T
+        for block in blocks(*logits_CV.shape):
+            sums += _block_sums(logits_CV[block], bias_V, target_N[chunk][block], label_smoothing)[0]
+    return sums
+
+
+def _block_sums(
+    logits_CV: Tensor, bias_V: Tensor | None, target_C: Tensor, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Both sums of a few tokens, and their probabilities in float32; of float32 logits in their own memory."""
+    logits_CV = logits_CV.float()
+    if bias_V is not None:
+        logits_CV += bias_V
     logits_CV -= logits_CV.amax(dim=-1, keepdim=True)
     right_C = logits_CV.gather(-1, target_C[:, None])[:, 0]
     mean_C = logits_CV.mean(dim=-1)
