@@ -50,7 +50,7 @@ class Sizes:
 
 
 @click.command("describe")
-@click.argument("subject", metavar="base|big|tiny|RECIPE|FOLDER")
+@click.argument("subject", metavar="|".join((*PRESETS, "RECIPE", "FOLDER")))
 @overrides_option
 @click.option(
     "--length",

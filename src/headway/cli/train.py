@@ -1,5 +1,6 @@
 """``headway train``: everything from files of parallel text to a measured model folder, in one command."""
 
+import difflib
 import json
 import os
 import shlex
@@ -12,11 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.options import data_option, overrides_option
-from headway.config.load import load
+from headway.cli.reports import columns
+from headway.config.auto import write_value
+from headway.config.load import Draft, draft_text, load, read_draft
+from headway.config.presets import AUTO, PRESETS
 from headway.config.schema import RunConfig
 from headway.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headway.train.choice import Chosen
     from headway.train.distributed import Group
 
 SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
@@ -24,6 +29,7 @@ PATH = click.Path(path_type=Path)
 FAILED = 1  # exit code of a process that leaves the telling to another
 DEFAULT_RECIPE = "short"  # of the short form ...
 ADAPTING_RECIPE = "adapt"  # ... and with --init
+OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the short form with --preset auto
 
 
 @click.command("train")
@@ -36,6 +42,11 @@ ADAPTING_RECIPE = "adapt"  # ... and with --init
 @click.option("--dev-target", metavar="FILE", help="Short form: its target side.")
 @click.option("--source-language", metavar="CODE", help="Language code, such as en.")
 @click.option("--target-language", metavar="CODE", help="Language code, such as de.")
+@click.option(
+    "--preset",
+    metavar="|".join((AUTO, *PRESETS)),
+    help="auto: choose all settings from the text. Else: a model's size.",
+)
 @click.option("--init", metavar="FOLDER", help="Begin with the weights and the vocabulary of this model.")
 @click.option("--out", "out_dir", type=PATH, metavar="FOLDER", help="The model folder.  [default: runs/RECIPE]")
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same folder instead of going on.")
@@ -50,6 +61,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     dev_target: str | None,
     source_language: str | None,
     target_language: str | None,
+    preset: str | None,
     init: str | None,
     out_dir: Path | None,
     fresh: bool,
@@ -59,6 +71,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     \b
     headway train multi30k-en-de --data DIR
     headway train --source a.en --target a.de --source-language en --target-language de --out runs/x
+    headway train --preset auto --source a.en --target a.de --source-language en --target-language de --out runs/x
 
     The same command goes on where an earlier one was stopped, and gives the same weights as if it never had been.
     """  # noqa: D301 - click wants the character that the escape stands for
@@ -79,10 +92,63 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         raise ConfigError(
             f"cli/train: found no recipe, and of the short form no {', '.join(missing)}; wanted a recipe, or {SHORT}."
         )
+    _check_preset(preset, overrides)
     name = recipe or (DEFAULT_RECIPE if init is None else ADAPTING_RECIPE)
+    folder = out_dir or Path("runs") / Path(name).stem
     with _processes() as group:
-        config = load(name, overrides=(*given, *overrides))
-        _run(config, data_dir, out_dir or Path("runs") / Path(name).stem, fresh=fresh, group=group)
+        if preset == AUTO:
+            changes = ("model.preset=", *given, *overrides)  # whatever model the recipe names, its sizes are chosen
+            draft = (
+                draft_text(OPEN_RECIPE, overrides=changes) if recipe is None else read_draft(recipe, overrides=changes)
+            )
+            config = _choose(draft, data_dir, folder, fresh=fresh, group=group)
+        else:
+            named = () if preset is None else (f"model.preset={preset}",)
+            config = load(name, overrides=(*named, *given, *overrides))
+        _run(config, data_dir, folder, fresh=fresh, group=group)
+
+
+def _check_preset(preset: str | None, overrides: tuple[str, ...]) -> None:
+    """Refuse a name that is none, and a second preset beside it."""
+    if preset is None:
+        return
+    names = (AUTO, *PRESETS)
+    if preset not in names:
+        near = difflib.get_close_matches(preset, names, n=1)
+        hint = f"; the nearest is {near[0]}" if near else ""
+        raise ConfigError(f"cli/train: --preset {preset}: found no such preset{hint}. Give one of {', '.join(names)}.")
+    second = next((text for text in overrides if text.partition("=")[0].strip() == "model.preset"), None)
+    if second is not None:
+        raise ConfigError(
+            f"cli/train: found both --preset {preset} and --set {second}; wanted one. Take out the other."
+        )
+
+
+def _choose(draft: Draft, data_dir: Path, folder: Path, *, fresh: bool, group: "Group | None") -> RunConfig:
+    """Settings chosen from the text, and the reasons for them on standard error."""
+    from headway.train.choice import choose_settings
+
+    tells = group is None or group.is_first
+    if tells:
+        click.echo("counting the training text ...", err=True)
+    chosen = choose_settings(draft, data_dir, out_dir=folder, fresh=fresh)
+    if tells:
+        click.echo(_reasons(chosen, folder), err=True)
+    return chosen.config
+
+
+def _reasons(chosen: "Chosen", folder: Path) -> str:
+    """What was counted, and one line a choice."""
+    if chosen.facts is None:
+        return (
+            f"the run in {folder} goes on with the settings that it began with (training/recipe.toml there); "
+            "nothing is chosen anew. --fresh would."
+        )
+    rows = [
+        (f"  {choice.key}", write_value(choice.value if choice.given is None else choice.given), str(choice))
+        for choice in chosen.choices
+    ]
+    return f"{chosen.facts}\n{columns(rows, right={1})}"
 
 
 @contextmanager

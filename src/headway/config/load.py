@@ -3,7 +3,8 @@
 A recipe is a TOML file with the sections of RunConfig. Its ``[model]`` may start from a named model,
 ``preset = "base"``; the section's other keys then change that model. ``--set section.key=value`` comes last and changes
 one key. Its value follows TOML, with two easements: a bare word is a string (``no`` stays the language code "no"), and
-an empty value takes the key back to its default.
+an empty value takes the key back to its default. ``--set model.preset=tiny`` comes after the recipe too: sizes and
+dropout are those of that model, whatever the recipe has, but for keys with a ``--set`` of their own.
 """
 
 import difflib
@@ -20,7 +21,7 @@ from typing import NamedTuple, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headway.config.presets import PRESETS
+from headway.config.presets import AUTO, PRESETS, SIZES
 from headway.config.schema import RunConfig
 from headway.errors import ConfigError
 
@@ -75,26 +76,65 @@ class Change(NamedTuple):
     new: object
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A recipe changed by ``--set`` values and not checked yet, so that what it leaves open may be filled in."""
+
+    table: Mapping[str, object]
+    origin: Origin
+
+    def given(self) -> Table:
+        """What it has, as ``section.key``, to the value."""
+        flat: Table = {}
+        for section, value in self.table.items():
+            inner = value.items() if isinstance(value, dict) else ()
+            flat.update({f"{section}.{key}": entry for key, entry in inner})
+        return flat
+
+    def config(self, chosen: Mapping[str, object] | None = None) -> RunConfig:
+        """Check it and fill in the defaults, ``chosen`` (``section.key`` to value) before them.
+
+        Raises ConfigError as ``load`` does.
+        """
+        merged = deepcopy(dict(self.table))
+        for name, value in (chosen or {}).items():
+            section, _, key = name.partition(".")
+            inside = merged.setdefault(section, {})
+            if isinstance(inside, dict):  # else it is told below
+                inside.setdefault(key, value)
+        return _checked(merged, self.origin)
+
+
 def load(recipe: str | Path, *, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a recipe: the name of a packaged one (a str such as ``demo``), or the path of a TOML file.
 
     A packaged name wins over a file of the same name; ``./demo`` means the file. Raises ConfigError, with every problem
     in one message, each with its line.
     """
+    return read_draft(recipe, overrides=overrides).config()
+
+
+def read_draft(recipe: str | Path, *, overrides: Sequence[str] = ()) -> Draft:
+    """As ``load``, of what is not checked yet; raises ConfigError for what is no recipe and no ``--set`` value."""
     if isinstance(recipe, str) and recipe in recipe_names():
         content = files("headway.config").joinpath("recipes", f"{recipe}.toml").read_bytes()
     else:
         content = _read(Path(recipe))
-    return load_text(_decode(content, str(recipe)), name=str(recipe), overrides=overrides)
+    return draft_text(_decode(content, str(recipe)), name=str(recipe), overrides=overrides)
 
 
 def load_text(text: str, *, name: str = "recipe", overrides: Sequence[str] = ()) -> RunConfig:
     """Read a recipe from its TOML text; ``name`` stands for it in error messages."""
+    return draft_text(text, name=name, overrides=overrides).config()
+
+
+def draft_text(text: str, *, name: str = "recipe", overrides: Sequence[str] = ()) -> Draft:
+    """As ``load_text``, of what is not checked yet."""
     try:
         table: Table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_explain_toml(error, text, name)) from None
-    return build(table, name=name, lines=_key_lines(text), overrides=overrides)
+    return _draft(table, name=name, lines=_key_lines(text), overrides=overrides)
 
 
 def load_preset(name: str, *, overrides: Sequence[str] = ()) -> RunConfig:
@@ -110,15 +150,23 @@ def build(
     overrides: Sequence[str] = (),
 ) -> RunConfig:
     """Check a table of sections, changed by ``--set`` values, and fill in the defaults."""
+    return _draft(table, name=name, lines=lines or {}, overrides=overrides).config()
+
+
+def _draft(table: Mapping[str, object], *, name: str, lines: Mapping[Key, int], overrides: Sequence[str]) -> Draft:
     merged = deepcopy(dict(table))
     said = dict(_parse_override(text) for text in overrides)
-    origin = Origin(name, lines or {}, {key: text for key, (text, _) in said.items()})
+    origin = Origin(name, lines, {key: text for key, (text, _) in said.items()})
     _resolve_preset(merged, origin, said)
     for key, (text, value) in said.items():
         if key != ("model", "preset"):
             _put(merged, key, text=text, value=value)
+    return Draft(merged, origin)
+
+
+def _checked(table: Table, origin: Origin) -> RunConfig:
     try:
-        return RunConfig.model_validate(merged)
+        return RunConfig.model_validate(table)
     except ValidationError as error:
         details = sorted(error.errors(include_url=False), key=lambda detail: origin.lines.get(_key(detail), 0))
         problems = [_explain(detail, origin) for detail in details]
@@ -299,7 +347,10 @@ def _put(table: Table, key: Key, *, text: str, value: object) -> None:
 
 
 def _resolve_preset(table: Table, origin: Origin, said: Mapping[Key, tuple[str, object]]) -> None:
-    """Replace ``model.preset`` by the keys of that model; the section's own keys win over them."""
+    """Replace ``model.preset`` by the keys of that model.
+
+    The recipe's own sizes win over its own preset; a preset of ``--set`` wins over the recipe's sizes.
+    """
     model = table.get("model", {})
     key = ("model", "preset")
     if not isinstance(model, dict) or not ("preset" in model or key in said):
@@ -308,10 +359,17 @@ def _resolve_preset(table: Table, origin: Origin, said: Mapping[Key, tuple[str, 
     name = said[key][1] if key in said else name
     if name == "":
         return
+    if name == AUTO:
+        raise ConfigError(
+            f"config/load: {origin.of(key)}: {AUTO} is no model: it chooses from the training text, so it is given as "
+            "`headway train --preset auto`. Take it out here."
+        )
     if not isinstance(name, str) or name not in PRESETS:
         raise ConfigError(
             f"config/load: {origin.of(key)}: there is no preset {_show(name)}; wanted one of {', '.join(PRESETS)}."
         )
+    if key in said:
+        model = {own: value for own, value in model.items() if own not in SIZES}
     table["model"] = PRESETS[name].model_dump(exclude_unset=True) | model
 
 

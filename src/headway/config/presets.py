@@ -1,4 +1,4 @@
-"""The models that have a name: the two of the paper, and a small one for small corpora."""
+"""The models that have a name: the two of the paper, and two for small corpora."""
 
 from headway.config.schema import ModelConfig
 
@@ -19,4 +19,14 @@ TINY = ModelConfig(
     dropout=0.3,
 )
 
-PRESETS = {"base": BASE, "big": BIG, "tiny": TINY}
+# For a corpus of some 30,000 short pairs that is trained on for long: TINY with dropout in more places.
+SMALL = TINY.model_copy(update={"vocab_size": 8000, "attention_dropout": 0.1, "activation_dropout": 0.1})
+
+PRESETS = {"base": BASE, "big": BIG, "tiny": TINY, "small": SMALL}
+AUTO = "auto"  # no model: chosen from a corpus (config/auto.py)
+
+# What a preset decides about; of the rest, such as positions and norms, it says nothing.
+SIZES = (
+    *("vocab_size", "d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers", "num_decoder_layers"),
+    *("dropout", "attention_dropout", "activation_dropout"),
+)

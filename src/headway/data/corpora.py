@@ -141,7 +141,7 @@ def clean_corpora(config: RunConfig, data_dir: Path, path: Path, *, on_progress:
                 on_progress("clean", before + count)
             before += corpus.cleaning.num_kept
     text = TrainingText(Cleaned(path), corpora, np.ones(before, np.bool_))
-    _check_enough(text.cleaning(), named=named)
+    check_enough(text.cleaning(), named=named)
     if not named:
         text.training[_held_out(marks, config)] = False
         for corpus, (begin, end) in zip(corpora, text.bounds(), strict=True):
@@ -162,7 +162,8 @@ def _held_out(marks: "array[int]", config: RunConfig) -> list[int]:
     return sorted(hold_out_marks(numbers, seed=seed, at_most=data.held_out_pairs, share=data.held_out_share))
 
 
-def _check_enough(report: CleanReport, *, named: bool) -> None:
+def check_enough(report: CleanReport, *, named: bool) -> None:
+    """Raise DataError where too few pairs are left; ``named``: validation text is named, none is held out."""
     wanted, why = (1, "") if named else (2, ", one to train on and one to validate with")
     if report.num_kept >= wanted:
         return

@@ -66,7 +66,7 @@ def prepare(
 
     Raises DataError when too few pairs are left or the disk is full, CorpusError and TextError as their rooms do.
     """
-    _check_settings(config)
+    check_settings(config)
     settings = _settings(config, vocabulary)
     digest = _digest(config, data_dir, settings)
     earlier = read_prepared(out_dir) if digest else None
@@ -102,7 +102,8 @@ def _ignore(stage: str, count: int) -> None:
 # Settings and files
 
 
-def _check_settings(config: RunConfig) -> None:
+def check_settings(config: RunConfig) -> None:
+    """Raise DataError where files or tags are not named as they must be; CorpusError for what is no language code."""
     data = config.data
     for section, place in ((data, "data"), *((corpus, "data.corpora") for corpus in data.corpora)):
         check_language(section.source_language, name=f"{place}.source_language")

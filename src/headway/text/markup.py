@@ -14,7 +14,7 @@ from headway.text.placeholder import What, find_placeholders
 from headway.text.tag import Kind, Syntax, Tag, find_tags, pair_tags
 
 # Scripts written without spaces between words: Han with Kana and full-width forms, and those of South-East Asia.
-_SPACELESS = re.compile(
+SPACELESS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\ufe10-\ufe6f\uff00-\uffef\U00020000-\U0003ffff]"
 )
 _NO_SPACE_AFTER = "([{<«„“‘'\"/-–—¿¡"
@@ -125,7 +125,7 @@ def render(marked: Marked) -> str:
 
 def is_spaceless(character: str) -> bool:
     """Whether the character belongs to a script written without spaces between words."""
-    return _SPACELESS.match(character) is not None
+    return SPACELESS.match(character) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config.load import Change, build, difference, load, load_preset, load_text, to_toml
-from headway.config.presets import BASE, BIG, TINY
+from headway.config.load import Change, build, difference, draft_text, load, load_preset, load_text, to_toml
+from headway.config.presets import BASE, BIG, PRESETS, SIZES, TINY
 from headway.config.schema import RunConfig
 from headway.errors import ConfigError
 
@@ -256,11 +256,47 @@ def test_a_preset_gives_the_model_and_the_section_s_own_keys_change_it():
     assert config.model == BIG.model_copy(update={"dropout": 0.1})
 
 
-def test_a_preset_set_on_the_command_line_replaces_the_recipe_s_own():
-    recipe = "[model]\npreset = 'big'\ndropout = 0.25\n"
-    assert load_text(recipe, overrides=["model.preset=tiny"]).model == TINY.model_copy(update={"dropout": 0.25})
-    assert load_text(recipe, overrides=["model.preset="]).model == BASE.model_copy(update={"dropout": 0.25})
+def test_a_preset_set_on_the_command_line_replaces_the_recipe_s_own_and_its_sizes():
+    recipe = "[model]\npreset = 'big'\ndropout = 0.25\nd_k = 11\npositions = 'rope'\nvocab_size = 7\n"
+    for name, model in PRESETS.items():
+        chosen = load_text(recipe, overrides=[f"model.preset={name}"]).model
+        assert chosen == model.model_copy(update={"positions": "rope"})
+        assert load("short", overrides=[f"model.preset={name}"]).model == model
     assert load_text("", overrides=["model.preset=tiny"]).model == TINY
+
+
+def test_no_preset_on_the_command_line_leaves_the_recipe_s_own_sizes():
+    recipe = "[model]\npreset = 'big'\ndropout = 0.25\n"
+    assert load_text(recipe, overrides=["model.preset="]).model == BASE.model_copy(update={"dropout": 0.25})
+
+
+@given(st.permutations(["model.preset=tiny", "model.dropout=0.5", "model.d_ff=11"]))
+def test_a_key_set_on_the_command_line_wins_over_a_preset_there_whatever_comes_first(overrides):
+    model = load("short", overrides=overrides).model
+    assert model == TINY.model_copy(update={"dropout": 0.5, "d_ff": 11})
+
+
+def test_a_preset_decides_about_every_key_that_any_of_them_states_and_of_all_else_about_none():
+    stated = set().union(*(preset.model_fields_set for preset in PRESETS.values()))
+    assert stated == set(SIZES) - {"d_k", "d_v"}
+
+
+def test_auto_is_no_model_of_a_recipe():
+    assert "my.toml line 2: auto is no model" in refusal("[model]\npreset = 'auto'\n")
+    assert "--set model.preset=auto: auto is no model: it chooses from the training text" in refusal(
+        "", "model.preset=auto"
+    )
+
+
+def test_what_is_chosen_stands_behind_what_is_given():
+    draft = draft_text("[model]\nd_ff = 7\n", overrides=["train.seed=3", "train.clip_norm="])
+    assert draft.given() == {"model.d_ff": 7, "train.seed": 3}
+    chosen = {"model.d_ff": 11, "train.seed": 5, "train.max_steps": 13, "search.beam_size": 2}
+    config = draft.config(chosen)
+    assert (config.model.d_ff, config.train.seed, config.train.max_steps, config.search.beam_size) == (7, 3, 13, 2)
+    assert draft.config() == load_text("[model]\nd_ff = 7\n", overrides=["train.seed=3"])
+    with pytest.raises(ConfigError, match="line 1: model: found 3, wanted a section"):
+        draft_text("model = 3").config(chosen)
 
 
 def test_an_unknown_preset_is_refused_with_those_there_are():
@@ -273,7 +309,7 @@ def test_presets_can_be_loaded_by_name():
     assert load_preset("base") == RunConfig()
     assert load_preset("tiny", overrides=["model.d_ff=11"]).model.d_ff == 11
     with pytest.raises(ConfigError, match="there is no preset"):
-        load_preset("small")
+        load_preset("huge")
 
 
 # To TOML and back

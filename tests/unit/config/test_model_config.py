@@ -56,9 +56,13 @@ def test_every_field_is_the_papers_or_told_as_a_departure():
     assert not OF_THE_PAPER & set(DEPARTURES)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", ["base", "big", "tiny"])
 def test_the_papers_models_depart_from_it_in_nothing(name):
     assert departures(PRESETS[name]) == {}
+
+
+def test_small_departs_from_the_paper_in_its_dropout():
+    assert set(departures(PRESETS["small"])) == {"attention_dropout", "activation_dropout"}
 
 
 def test_what_the_paper_has_itself_is_no_departure():

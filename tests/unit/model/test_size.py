@@ -77,13 +77,14 @@ def test_base_and_big_have_the_known_counts(vocab_size, attention_bias, base, bi
     assert count_parameters(BIG.model_copy(update=settings)).total == big
 
 
-def test_the_presets_are_the_two_models_of_the_paper_and_the_small_one():
+def test_the_presets_are_the_two_models_of_the_paper_and_the_small_ones():
     assert count_parameters(PRESETS["base"]).total == 63_045_632
     assert count_parameters(PRESETS["big"]).total == 214_171_648
     # by hand: an attention 4*128*128, a feed forward 2*128*256 + 256 + 128, a norm 2*128; 12 attentions,
     # 8 feed forwards, 20 norms, and 10,000 rows of 128
     assert count_parameters(PRESETS["tiny"]).total == 12 * 65_536 + 8 * 65_920 + 20 * 256 + 1_280_000
     assert PRESETS["big"].dropout == PRESETS["tiny"].dropout == 0.3
+    assert count_parameters(PRESETS["small"]).total == 12 * 65_536 + 8 * 65_920 + 20 * 256 + 8_000 * 128
 
 
 def test_only_attention_biases_make_the_row_of_d_ff_1024_print_53():

@@ -1,0 +1,320 @@
+"""Settings chosen from a corpus (``--preset auto``): counts of its text go in, values and the reason for each come out.
+
+Nothing else goes in, the machine neither, so the same text gives the same choices everywhere. A row of ``SCALES`` holds
+what has been found good for corpora of about its size; sources stand in its reasons. What a user gave is kept, and
+what depends on it (heads on d_model, the rate on the warm-up ...) is chosen to fit.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+ENOUGH_PAIRS = 5_000_000  # beyond these no choice changes, so no more need be counted
+FEWEST_STEPS, MOST_STEPS = 2000, 100_000  # below, a model has hardly learnt to copy; the paper's base takes 100,000
+VALIDATIONS = 40  # about so many in the longest run ...
+MOST_STEPS_BETWEEN = 2500  # ... but not further apart than this
+PATIENCE = 6
+SCORED_PAIRS = 100  # BLEU of fewer validation sentences is left to chance
+WHOLE_STEP, MICROBATCH = 8192, 5000  # a step of more tokens is computed in parts of so many
+BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
+PADDING = 1.1  # tokens of a batch with padding for one without
+TOKENS_A_WORD = 4 / 3
+TOKENS_A_CHARACTER = 0.7  # in scripts without spaces
+FEWEST_WORDS, MOST_WORDS = (
+    4,
+    25,
+)  # a pair with so many target words counts as one; shorter and longer ones by their words
+
+Given = Mapping[str, object]  # section.key -> value, as the user has it
+
+
+@dataclass(frozen=True, slots=True)
+class SideFacts:
+    """One side of a corpus. ``words`` stand between spaces; ``spaceless`` are characters of scripts without spaces."""
+
+    words: int
+    spaceless: int = 0
+
+    @property
+    def is_spaceless(self) -> bool:
+        """Whether most of it is written without spaces between words."""
+        return self.spaceless > self.words
+
+    @property
+    def all_words(self) -> int:
+        """Its words; three characters of a script without spaces count as two."""
+        return self.words + 2 * self.spaceless // 3
+
+    @property
+    def tokens(self) -> float:
+        """About how many tokens it will have."""
+        return self.words * TOKENS_A_WORD + self.spaceless * TOKENS_A_CHARACTER
+
+    def __str__(self) -> str:
+        """Words, or characters, in millions."""
+        if self.is_spaceless:
+            return f"{self.spaceless / 1e6:.2f} million characters, without spaces"
+        return f"{self.words / 1e6:.2f} million words"
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFacts:
+    """What the choices are made from, all counted after cleaning.
+
+    ``characters`` are the most frequent ones that make up 99.95 % of the text; ``validation_pairs`` those that will be
+    held out, None where validation files are named; ``is_whole`` is False where counting ended at ENOUGH_PAIRS.
+    """
+
+    pairs_read: int
+    pairs: int
+    source: SideFacts
+    target: SideFacts
+    different_words: int
+    characters: int
+    validation_pairs: int | None = None
+    is_whole: bool = True
+
+    @property
+    def amount(self) -> int:
+        """The number of pairs, but a pair counts for 4 to 25 target words: titles for less, paragraphs for more."""
+        words = self.target.all_words
+        return max(1, min(max(self.pairs, words // MOST_WORDS), words // FEWEST_WORDS))
+
+    def __str__(self) -> str:
+        """One line of the counts."""
+        less = "" if self.is_whole else ", where counting ended; no choice depends on more"
+        return (
+            f"{self.pairs:,} of {self.pairs_read:,} pairs after cleaning{less}; source {self.source}; "
+            f"target {self.target}; {self.different_words:,} different words; {self.characters:,} characters make up "
+            "99.95 % of the text"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value for one key, ``section.key``, and why; ``given`` is what the user had there, which stays."""
+
+    key: str
+    value: int | float | str
+    reason: str
+    given: object = None
+
+    def __str__(self) -> str:
+        """The reason, behind what was given."""
+        if self.given is None:
+            return self.reason
+        return f"as given; the corpus would have {write_value(self.value)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What suits corpora of ``pairs`` pairs and more, up to the next row."""
+
+    pairs: int
+    vocab_size: int
+    d_model: int
+    d_ff: int
+    num_heads: int
+    num_layers: int  # of each stack
+    dropout: float
+    inner_dropout: float  # on attention weights and inside the feed-forward network
+    batch_tokens: int
+    warmup_steps: int
+    epochs: int  # at most
+    like: str  # what models of about this size have been good for
+
+
+_MULTI30K = "Multi30k's 29,000 pairs had 4 + 4 layers of 128 (Wu et al. 2021)"
+_IWSLT = "IWSLT14's 160,000 pairs 6 + 6 of 512 (fairseq)"
+_BASE = "the paper's base, for 4.5 million pairs"
+
+SCALES = (
+    Scale(0, 2000, 128, 256, 4, 2, 0.4, 0.1, 1024, 1000, 200, f"few pairs want shallow nets; {_MULTI30K}"),
+    Scale(10_000, 4000, 256, 512, 4, 3, 0.3, 0.1, 4096, 1000, 150, f"{_MULTI30K}, {_IWSLT}"),
+    Scale(100_000, 8000, 256, 1024, 4, 4, 0.2, 0.1, 4096, 2000, 80, f"{_IWSLT}, too much for most processors"),
+    Scale(300_000, 8000, 512, 1024, 4, 6, 0.2, 0.1, 8192, 4000, 40, _IWSLT),
+    Scale(1_000_000, 16_000, 512, 2048, 8, 6, 0.1, 0.0, 25_000, 4000, 30, _BASE),
+    Scale(4_000_000, 32_000, 512, 2048, 8, 6, 0.1, 0.0, 25_000, 4000, 25, _BASE),
+)
+_VOCABULARY = (
+    "guide of Gowda and May 2020: 1,000 for 30,000 pairs, 4,000 to 16,000 for 0.5 million, from 32,000 for 4.5"
+)
+_DROPOUT = (
+    "0.3 to 0.5 for small corpora (Sennrich and Zhang 2019), 0.3 for IWSLT14's 160,000 pairs, the paper's base 0.1"
+)
+
+
+def scale_of(facts: CorpusFacts) -> Scale:
+    """The row for a corpus."""
+    return max((scale for scale in SCALES if scale.pairs <= facts.amount), key=lambda scale: scale.pairs)
+
+
+def choose(facts: CorpusFacts, given: Given) -> list[Choice]:
+    """Choose model, vocabulary, dropout and training for a corpus, in the order of the schema.
+
+    ``given`` are the keys that the user has set, checked or not: they are not chosen, and marked as given.
+    """
+    choices: dict[str, Choice] = {}
+    for maker in (_vocabulary, _sizes, _dropouts, _batches, _length, _validation):
+        for key, value, reason in maker(facts, scale_of(facts), _Said(given, choices)):
+            choices[key] = Choice(key, value, reason, given.get(key))
+    return list(choices.values())
+
+
+def chosen_values(choices: list[Choice]) -> dict[str, object]:
+    """The values of the keys that were not given."""
+    return {choice.key: choice.value for choice in choices if choice.given is None}
+
+
+def write_value(value: object) -> str:
+    """A value as it is shown to a reader."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What stands so far: values that were given, else those chosen. Given ones that are no numbers count for none."""
+
+    given: Given
+    choices: Mapping[str, Choice]
+
+    def number(self, key: str) -> int | None:
+        """A whole number, 1 at least."""
+        value = self.given.get(key, self.choices[key].value if key in self.choices else None)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+    def text(self, key: str, default: str) -> str:
+        value = self.given.get(key, default)
+        return value if isinstance(value, str) else default
+
+
+_Made = Iterator[tuple[str, int | float | str, str]]  # key, value, reason
+
+
+def _vocabulary(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del said
+    size, reason = scale.vocab_size, f"{scale.vocab_size:,} for {_range(scale)} ({_VOCABULARY})"
+    more = _round_up(max(0, facts.characters - BYTES_AND_CONTROLS), 500)
+    if more:
+        size += more
+        reason = f"{reason}; {more:,} more, as {facts.characters:,} characters are each to be a token"
+    most = BYTES_AND_CONTROLS + _round_up(facts.different_words, 100)
+    if size > most and not (facts.source.is_spaceless or facts.target.is_spaceless):
+        size, reason = most, f"bytes and {facts.different_words:,} different words are no more; {reason}"
+    yield "model.vocab_size", size, reason
+
+
+def _sizes(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del facts
+    d_model, heads = scale.d_model, said.number("model.num_heads")
+    if heads and d_model % (2 * heads):  # an even number for each head, which rotary positions need
+        d_model = _round_up(d_model, 2 * heads)
+    yield "model.d_model", d_model, f"for {_range(scale)}; {scale.like}"
+    width = said.number("model.d_model") or d_model
+    ratio = scale.d_ff // scale.d_model
+    yield "model.d_ff", ratio * width, f"{ratio} times d_model for {_range(scale)}; the paper has 4 times"
+    heads = max(count for count in range(1, scale.num_heads + 1) if width % count == 0)
+    yield "model.num_heads", heads, f"of {width // heads} numbers each; the paper's have 64"
+    layers = f"for {_range(scale)}, as for d_model"
+    yield "model.num_encoder_layers", scale.num_layers, layers
+    yield "model.num_decoder_layers", scale.num_layers, layers
+
+
+def _dropouts(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del facts, said
+    yield "model.dropout", scale.dropout, f"for {_range(scale)}; {_DROPOUT}"
+    inner = "the paper's base has none there"
+    if scale.inner_dropout:
+        inner = f"beside the dropout above, as the best recipes for IWSLT14; {inner}"
+    yield "model.attention_dropout", scale.inner_dropout, inner
+    yield "model.activation_dropout", scale.inner_dropout, inner
+
+
+def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    yield "train.label_smoothing", 0.1, "the paper's, for any corpus"
+    tokens = _epoch_tokens(facts)
+    epoch = f"{_steps(tokens, scale.batch_tokens):,} steps an epoch of some {tokens / 1e6:.2f} million tokens a side"
+    fewer = (
+        "the paper's"
+        if scale.batch_tokens == 25_000
+        else "small corpora learn from small batches (Sennrich and Zhang 2019)"
+    )
+    yield "train.batch_tokens", scale.batch_tokens, f"{epoch}; {fewer}"
+    batch = said.number("train.batch_tokens") or scale.batch_tokens
+    if batch > WHOLE_STEP:
+        yield (
+            "train.microbatch_tokens",
+            MICROBATCH,
+            "a step in parts, for memory; the gradient is that of the whole",
+        )
+
+
+def _length(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    epoch = _steps(_epoch_tokens(facts), said.number("train.batch_tokens") or scale.batch_tokens)
+    steps = min(max(_round(scale.epochs * epoch), FEWEST_STEPS), MOST_STEPS)
+    bounds = f"{FEWEST_STEPS:,} at least, {MOST_STEPS:,} at most"
+    yield (
+        "train.max_steps",
+        steps,
+        f"{scale.epochs} epochs of {epoch:,} steps, {bounds}; early stopping ends most runs sooner",
+    )
+    most = said.number("train.max_steps") or steps
+    warmup = min(scale.warmup_steps, max(1, most // 8))
+    yield "train.warmup_steps", warmup, f"{scale.warmup_steps:,} for {_range(scale)}, an eighth of the steps at most"
+    width = said.number("model.d_model") or scale.d_model
+    slow = said.number("train.warmup_steps") if "train.warmup_steps" in said.given else None
+    slow = slow or scale.warmup_steps
+    rate = float(f"{(width * slow) ** -0.5:.2g}")
+    yield "train.learning_rate", rate, f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5"
+
+
+def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    epoch = _steps(_epoch_tokens(facts), said.number("train.batch_tokens") or scale.batch_tokens)
+    most = said.number("train.max_steps") or MOST_STEPS
+    epochs = max(1, round(most / VALIDATIONS / epoch))
+    every = epochs * epoch
+    reason = (
+        f"{epochs} epoch{'s' if epochs > 1 else ''} of about {epoch:,} steps, for some {VALIDATIONS} validations in all"
+    )
+    if every > MOST_STEPS_BETWEEN:
+        every, reason = MOST_STEPS_BETWEEN, f"an epoch of about {epoch:,} steps is long to wait for"
+    every = min(every, most)
+    yield "train.validate_every", every, reason
+    every = said.number("train.validate_every") or every
+    yield "train.checkpoint_every", every, "at each validation"
+    pairs = facts.validation_pairs
+    metric, reason = "bleu", "what is wanted of a translator; the loss rises long before it gets worse"
+    if pairs is not None and pairs < SCORED_PAIRS:
+        metric, reason = "loss", f"{pairs:,} validation pairs are too few to tell anything by BLEU"
+    stopping = said.text("train.early_stopping", metric)
+    yield "train.best_by", metric if stopping == "none" else stopping, reason
+    yield "train.early_stopping", metric, "training ends by itself where validation gains no more"
+    if stopping != "none":
+        yield "train.patience", PATIENCE, "validations without a better value, until it ends"
+    yield "train.average", "best", "the last weights of a run that ends by itself are past its best"
+
+
+def _range(scale: Scale) -> str:
+    """The corpora of a row, in words."""
+    place = SCALES.index(scale)
+    if place == len(SCALES) - 1:
+        return f"{scale.pairs:,} pairs and more"
+    end = f"{SCALES[place + 1].pairs:,} pairs"
+    return f"{scale.pairs:,} to {end}" if place else f"fewer than {end}"
+
+
+def _epoch_tokens(facts: CorpusFacts) -> float:
+    """Padded tokens of the longer side, EOS counted."""
+    return PADDING * (max(facts.source.tokens, facts.target.tokens) + facts.pairs)
+
+
+def _steps(tokens: float, batch_tokens: int) -> int:
+    return max(1, round(tokens / batch_tokens))
+
+
+def _round(number: float) -> int:
+    """To two digits that count."""
+    return int(float(f"{number:.2g}"))
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

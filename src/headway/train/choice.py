@@ -1,0 +1,62 @@
+"""The settings of a run with ``--preset auto``: chosen from its text when it begins, and its own from then on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.checkpoint.run_folder import RECIPE_FILE
+from headway.checkpoint.state import state_files
+from headway.config.auto import Choice, CorpusFacts, SideFacts, choose, chosen_values
+from headway.config.load import Draft, load
+from headway.config.schema import RunConfig
+from headway.data.facts import count_facts
+from headway.errors import ConfigError
+from headway.folder.contents import TRAINING_FOLDER, check_place
+
+# A corpus of any size, to check what was given together with choices before a corpus is read.
+_EXAMPLE = CorpusFacts(1000, 1000, SideFacts(10_000), SideFacts(10_000), different_words=3000, characters=80)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A run's settings, and where they come from: facts and choices, or neither where an earlier run has made them."""
+
+    config: RunConfig
+    facts: CorpusFacts | None = None
+    choices: tuple[Choice, ...] = ()
+
+
+def choose_settings(
+    draft: Draft,
+    data_dir: Path,
+    *,
+    out_dir: Path,
+    fresh: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Chosen:
+    """Fill in what a recipe leaves open, from its training text; what it has stays.
+
+    A run in ``out_dir`` that has begun, and is not to be forgotten, keeps its settings whatever the text is now.
+    Each of several processes may make this call: all choose alike. Raises ConfigError for a recipe that is none or
+    begins with a model (which has its sizes), DataError and CorpusError as counting and reading do.
+    """
+    check_place(out_dir)
+    given = draft.given()
+    checked = draft.config(chosen_values(choose(_EXAMPLE, given)))  # mistakes are told before the text is read
+    if checked.train.init:
+        raise ConfigError(
+            f"train/choice: the run begins with the model in {checked.train.init}, which has its sizes and its "
+            "vocabulary, so there is nothing to choose. Leave --preset out, or --init."
+        )
+    folder = out_dir / TRAINING_FOLDER
+    if not fresh and state_files(folder / "states") and (folder / RECIPE_FILE).exists():
+        return Chosen(draft.config(_values(load(folder / RECIPE_FILE))))
+    facts = count_facts(checked, data_dir, on_progress=on_progress)
+    choices = choose(facts, given)
+    return Chosen(draft.config(chosen_values(choices)), facts, tuple(choices))
+
+
+def _values(config: RunConfig) -> dict[str, object]:
+    """All that a run's recipe says of its model and training, by key; keys without a value are left out."""
+    settings = config.model_dump(include={"model", "train"}, exclude_none=True)
+    return {f"{section}.{key}": value for section, keys in settings.items() for key, value in keys.items()}
