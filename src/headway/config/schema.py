@@ -210,12 +210,12 @@ class TrainConfig(Section):
     microbatch_tokens: Count | None = None  # the most that one forward and backward holds; absent: the whole step
     warmup_steps: Count = 4000
     learning_rate: Positive | None = None  # the peak; absent: d_model^-0.5 * warmup_steps^-0.5, the paper's
-    schedule: Literal["noam", "linear", "cosine", "constant"] = (
-        "noam"  # of the rate after the warm-up; noam: the paper's
-    )
+    schedule: Literal["noam", "linear", "cosine", "constant"] = "noam"  # of the rate after its peak
+    optimizer: Literal["adam", "schedule_free", "muon"] = "adam"
     beta1: Probability = 0.9
     beta2: Probability = 0.98
     epsilon: Positive = 1e-9
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0  # decoupled, of matrices alone
     label_smoothing: Probability = 0.1
     # two passes of each microbatch that are to agree: other dropout masks (R-Drop), or tokens cut too (SimCut)
     consistency: Literal["none", "rdrop", "cutoff"] = "none"
@@ -236,9 +236,7 @@ class TrainConfig(Section):
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
-    moving_average: Probability | None = (
-        None  # decay a step of an average of the weights, which then counts; absent: none
-    )
+    moving_average: Probability | None = None  # decay a step; the averaged weights are those that count
     init: str = ""  # a model folder whose weights and vocabulary the run begins with; empty: drawn by the seed
     freeze: list[Component] = []  # components that keep their weights: encoder, decoder, embeddings ...
     extend_vocabulary: Annotated[int, Field(ge=0)] = 0  # tokens learnt from the new text, put behind those of init
@@ -251,6 +249,31 @@ class TrainConfig(Section):
             raise ValueError(
                 f"schedule {self.schedule} falls from warmup_steps ({self.warmup_steps:,}) to max_steps "
                 f"({self.max_steps:,}), which is no later; raise train.max_steps, or lower train.warmup_steps"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_optimizer(self) -> Self:
+        if self.optimizer == "schedule_free":
+            if self.schedule != "constant":
+                raise ValueError(
+                    f"optimizer schedule_free averages in the place of a fall and schedule is {self.schedule}; "
+                    "set train.schedule to constant"
+                )
+            if self.moving_average is not None:
+                raise ValueError(
+                    f"optimizer schedule_free has an average of its own and moving_average is {self.moving_average:g}; "
+                    "take train.moving_average out"
+                )
+            if self.beta1 < 0.5:
+                raise ValueError(
+                    f"optimizer schedule_free finds its average through beta1, which is {self.beta1:g}; "
+                    "set train.beta1 to 0.5 or more (usual: 0.9)"
+                )
+        if self.optimizer == "muon" and (self.sharding != "none" or self.lora_rank is not None):
+            raise ValueError(
+                "optimizer muon works on whole matrices of the model itself; set train.sharding to none and take "
+                "train.lora_rank out, or choose optimizer adam"
             )
         return self
 

@@ -23,7 +23,8 @@ from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
 from headway.train.moving_average import MovingAverage
-from headway.train.optimizer import build_adam, export_moments, load_moments
+from headway.train.optimizer import Optimizer, build_optimizer, counted_weights, export_moments, load_moments
+from headway.train.schedule_free import ScheduleFree
 from headway.train.sharding import shard, whole_weights
 from headway.translate.backend import choose_device
 
@@ -38,11 +39,12 @@ class Session:
     store: Store
     model_config: ModelConfig  # with the real vocabulary sizes
     model: Transformer
-    optimizer: torch.optim.Adam
+    optimizer: Optimizer
     device: torch.device
     progress: Progress
     group: Group = ALONE
     average: MovingAverage | None = None
+    is_settled: bool = False  # training is over, and the model is the one that counts
     frozen: tuple[str, ...] = ()  # what there is to tell of weights that are not trained
 
     @property
@@ -77,11 +79,14 @@ class Session:
 
     def _counted(self) -> Mapping[str, Tensor]:
         """The weights that count where they are others than those in training: what is validated, kept and written."""
-        return {} if self.average is None else self.average.values
+        if self.is_settled:
+            return {}
+        return counted_weights(self.model, self.optimizer) if self.average is None else self.average.values
 
     def whole_model(self) -> Transformer:
         """The model that counts: itself, or a plain copy where it is sharded, averaged or has low-rank additions."""
-        if not self.is_sharded and not has_low_rank(self.model) and not self._counted():
+        is_averaged = self.average is not None or isinstance(self.optimizer, ScheduleFree)
+        if self.is_settled or not (is_averaged or self.is_sharded or has_low_rank(self.model)):
             return self.model
         model = build_transformer(self.model_config)
         load_weights(model, self._plain_weights())
@@ -93,9 +98,9 @@ class Session:
             return merged_weights(self.model) if has_low_rank(self.model) else whole_weights(self.model)
 
     def settle(self) -> None:
-        """Training is over: the model becomes the one that counts, and nothing follows it any more."""
+        """Training is over: the model becomes the one that counts."""
         self.model = self.whole_model()
-        self.average = None
+        self.is_settled = True
 
     def save(self) -> Path:
         """Write the training state of this moment: all ranks call this, the first one writes."""
@@ -173,7 +178,7 @@ def open_session(
         load_weights(model, state.part("model"))
     if config.train.sharding == "fsdp" and group.world_size > 1:
         shard(model)
-    optimizer = build_adam(model, config.train)
+    optimizer = build_optimizer(model, config.train)
     if state is not None and state.progress.step > 0:
         load_moments(model, optimizer, moments=state.tensors, step=state.progress.step)
     average = None

@@ -13,6 +13,7 @@ from headway.errors import TrainingError
 from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.objective import Objective
+from headway.train.optimizer import Optimizer
 from headway.train.sharding import whole
 
 
@@ -30,7 +31,7 @@ class StepResult:
 
 def train_step(
     model: Transformer,
-    optimizer: torch.optim.Adam,
+    optimizer: Optimizer,
     *,
     batches: Sequence[Batch],
     step: int,

@@ -18,7 +18,10 @@ KINDS = {
     "bf16, microbatches": ("train.precision=bf16", "train.microbatch_tokens=40"),
     "BPE-dropout": ("text.bpe_dropout=0.3",),
     "moving average": ("train.moving_average=0.8",),
-    "linear": ("train.schedule=linear",),
+    "cosine": ("train.schedule=cosine",),
+    "weight decay": ("train.weight_decay=0.3",),
+    "schedule free": ("train.optimizer=schedule_free", "train.schedule=constant", "train.weight_decay=0.1"),
+    "Muon": ("train.optimizer=muon", "train.moving_average=0.6"),
 }
 
 
