@@ -214,6 +214,8 @@ def _check_recipe(config: RunConfig, path: Path) -> Iterator[Event]:
     changes = recipe_changes(config, path)
     if changes:
         named = "; ".join(f"{change.key} was {change.old!r}, is {change.new!r}" for change in changes)
+        if any(change.key == "train.max_steps" for change in changes):
+            named += f" (where the rate of train.schedule {config.train.schedule} reaches 0)"
         raise ConfigError(
             f"train/run: the run in {path.parent.parent} began with another recipe: {named}. "
             "Remedy: restore these keys to go on, add --fresh to begin anew there, or take another --out"
