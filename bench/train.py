@@ -35,7 +35,7 @@ from headway.config.schema import ModelConfig, TrainConfig
 from headway.data.batch import Batch
 from headway.data.loader import batches
 from headway.model.build import build_transformer, export_weights
-from headway.train.objective import Likelihood, build_objective
+from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.step import train_step
 from trainers import LABEL_SMOOTHING, LEARNING_RATE, SEED, peak_bytes
@@ -253,8 +253,7 @@ def own_process(function: Callable, *arguments: object) -> dict:
 def headway_trainer(config: ModelConfig, precision: str) -> Callable[[list[Batch], int], None]:
     """Steps of Headway's."""
     model = build_transformer(config, seed=SEED).train()
-    train = TrainConfig(label_smoothing=LABEL_SMOOTHING)
-    optimizer, objective = build_adam(model, train), build_objective(train)
+    optimizer = build_adam(model, TrainConfig())
 
     def step(microbatches: list[Batch], number: int) -> None:
         train_step(

@@ -34,12 +34,11 @@ def headway(spec: Specification, weights: dict[str, np.ndarray]) -> tuple[nn.Mod
     from headway.config.schema import ModelConfig, TrainConfig
     from headway.data.batch import Batch
     from headway.model.build import build_transformer, load_weights
-    from headway.train.objective import Likelihood, build_objective
+    from headway.train.objective import Likelihood
     from headway.train.optimizer import build_adam
     from headway.train.step import train_step
 
-    train = TrainConfig(label_smoothing=LABEL_SMOOTHING, beta1=BETAS[0], beta2=BETAS[1], epsilon=EPSILON)
-    objective = build_objective(train)
+    train = TrainConfig(beta1=BETAS[0], beta2=BETAS[1], epsilon=EPSILON)
     model = build_transformer(ModelConfig.model_validate(spec["sizes"]))
     load_weights(model, weights)
     model = model.to(spec["device"]).train()
