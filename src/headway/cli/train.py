@@ -129,12 +129,18 @@ def _choose(draft: Draft, data_dir: Path, folder: Path, *, fresh: bool, group: "
     from headway.train.choice import choose_settings
 
     tells = group is None or group.is_first
-    if tells:
-        click.echo("counting the training text ...", err=True)
-    chosen = choose_settings(draft, data_dir, out_dir=folder, fresh=fresh)
+    chosen = choose_settings(draft, data_dir, out_dir=folder, fresh=fresh, on_progress=_counting if tells else None)
     if tells:
         click.echo(_reasons(chosen, folder), err=True)
     return chosen.config
+
+
+def _counting(pairs: int) -> None:
+    """Say once that the text is being counted; on a terminal, how far that is."""
+    live = sys.stderr.isatty()
+    if live or not pairs:
+        shown = f"counting the training text: {pairs:,} pairs" if live else "counting the training text ..."
+        click.echo(("\r\x1b[K" if live else "") + shown, nl=not live, err=True)
 
 
 def _reasons(chosen: "Chosen", folder: Path) -> str:
@@ -148,7 +154,8 @@ def _reasons(chosen: "Chosen", folder: Path) -> str:
         (f"  {choice.key}", write_value(choice.value if choice.given is None else choice.given), str(choice))
         for choice in chosen.choices
     ]
-    return f"{chosen.facts}\n{columns(rows, right={1})}"
+    erase = "\r\x1b[K" if sys.stderr.isatty() else ""
+    return f"{erase}{chosen.facts}\n{columns(rows, right={1})}"
 
 
 @contextmanager

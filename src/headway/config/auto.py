@@ -50,10 +50,10 @@ class SideFacts:
         return self.words * TOKENS_A_WORD + self.spaceless * TOKENS_A_CHARACTER
 
     def __str__(self) -> str:
-        """Words, or characters, in millions."""
-        if self.is_spaceless:
-            return f"{self.spaceless / 1e6:.2f} million characters, without spaces"
-        return f"{self.words / 1e6:.2f} million words"
+        """Words, or characters; many of them in millions."""
+        number = max(self.spaceless, self.words)
+        shown = f"{number / 1e6:,.2f} million" if number >= 100_000 else f"{number:,}"
+        return f"{shown} characters, without spaces" if self.is_spaceless else f"{shown} words"
 
 
 @dataclass(frozen=True, slots=True)
