@@ -54,7 +54,8 @@ def log_plot(lines: Mapping[str, Points], *, title: str, x_label: str, y_label: 
 def _head(title: str, count: int) -> list[str]:
     """The document's begin: sizes, the name for screen readers, and colours for both grounds."""
     light, dark = (_rules(ground, count) for ground in (0, 1))
-    style = f"svg{{font:13px sans-serif}} .l{{fill:none;stroke-width:2}} {light} @media (prefers-color-scheme: dark){{{dark}}}"
+    common = "svg{font:13px sans-serif} .l{fill:none;stroke-width:2}"
+    style = f"{common} {light} @media (prefers-color-scheme: dark){{{dark}}}"
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         f"<title>{escape(title)}</title>",

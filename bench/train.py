@@ -126,6 +126,7 @@ class Race:
                         middle_batch(self.batches),
                         precision=precision,
                         device=self.settings.device,
+                        at_least=self.settings.matrix_seconds,
                     )
                 )
             for trainer, precision in cases:
@@ -362,6 +363,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--hf-attention", choices=["auto", "sdpa", "eager"], default="auto")
     parser.add_argument("--peer-python", action="append", default=[], metavar="joeynmt=PATH")
+    parser.add_argument("--matrix-seconds", type=float, default=0.3, help="of measuring each matrix product")
     parser.add_argument("--memory", action="store_true", help="peak memory by microbatch instead")
     parser.add_argument("--memory-steps", type=int, nargs="+", default=MEMORY_STEPS)
     parser.add_argument("--memory-microbatches", type=int, nargs="+", default=MEMORY_MICROBATCHES)

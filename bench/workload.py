@@ -43,7 +43,6 @@ MODELS = {
 ENGLISH, GERMAN = (2.522, 0.296), (2.468, 0.324)
 SHORTEST, LONGEST = 2, 44
 ALIKE = 0.7  # how much of a German length follows from the English one
-MINIMUM_SECONDS = 0.3  # of measuring one product
 
 
 def equal_batches(config: ModelConfig, *, count: int, sentences: int, length: int) -> list[Batch]:
@@ -145,8 +144,8 @@ class Product:
         """Of the forward product and the two backward, all ``count`` of them."""
         return 3 * 2 * self.m * self.k * self.n * self.heads * self.count
 
-    def seconds(self, dtype: torch.dtype, device: torch.device) -> float:
-        """What forward and both backward products take once, the fastest of several."""
+    def seconds(self, dtype: torch.dtype, device: torch.device, *, at_least: float) -> float:
+        """What forward and both backward products take once, the fastest in so many seconds."""
         shapes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
         if self.heads > 1:
             shapes = tuple((self.heads, *shape) for shape in shapes)
@@ -155,7 +154,7 @@ class Product:
         turned = weight.mT.contiguous()  # as a layer keeps it: N x K
         product = torch.mm if self.heads == 1 else torch.bmm
         fastest, spent, runs = math.inf, 0.0, 0
-        while spent < MINIMUM_SECONDS or runs < 3:
+        while spent < at_least or runs < 3:
             begin = time.perf_counter()
             product(x, turned.mT, out=out)
             product(gradient, turned, out=x_gradient)
@@ -198,13 +197,13 @@ class MatrixSpeed:
     fastest_shape: float
 
 
-def matrix_speed(config: ModelConfig, batch: Batch, *, precision: str, device: str) -> MatrixSpeed:
+def matrix_speed(config: ModelConfig, batch: Batch, *, precision: str, device: str, at_least: float) -> MatrixSpeed:
     """Measure every linear layer's products; attention's are left out of the speed, being small and many."""
     dtype = {"float32": torch.float32, "bf16": torch.bfloat16}[precision]
     flops = seconds = fastest = 0.0
     for product in products(config, batch):
         if product.heads == 1:
-            once = product.seconds(dtype, torch.device(device))
+            once = product.seconds(dtype, torch.device(device), at_least=at_least)
             flops, seconds = flops + product.flops, seconds + product.count * once
             fastest = max(fastest, product.flops / product.count / once)
     return MatrixSpeed(flops / seconds, fastest)
