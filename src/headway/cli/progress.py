@@ -55,6 +55,7 @@ class ProgressPrinter:
             kinds.DataReady: lambda ready: render_report(ready.prepared.report) if self._details else "",
             kinds.Started: _started,
             kinds.Validated: lambda validated: _validated(validated, self._details),
+            kinds.Warned: lambda warned: f"warning: {warned.text}",
             kinds.Notice: lambda notice: f"note: {notice.text}",
             kinds.Interrupted: lambda stop: f"stopped after step {stop.step:,}; the training state is saved.",
             kinds.Finished: _finished,

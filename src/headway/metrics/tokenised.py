@@ -22,10 +22,33 @@ SPACINGS = {
 
 def looks_tokenised(lines: Sequence[str]) -> str:
     """Return what makes the lines look tokenised, with the count of lines that show it, or "" when nothing does."""
-    reasons: list[str] = []
-    for traces, share in ((MARKERS, MARKER_SHARE), (SPACINGS, SPACING_SHARE)):
-        for name, pattern in traces.items():
-            count = sum(pattern.search(line) is not None for line in lines)
-            if count and count >= share * len(lines):
-                reasons.append(f"{name} ({count:,} of {len(lines):,} lines)")
-    return "; ".join(reasons)
+    return "; ".join(
+        f"{name} ({count:,} of {len(lines):,} lines)"
+        for name, (count, share) in _counts(lines).items()
+        if count and count >= share * len(lines)
+    )
+
+
+def differs(lines: Sequence[str], others: Sequence[str]) -> tuple[str, int, int] | None:
+    """The trace that most sets two equally long texts apart, with the lines of each that show it; None without any.
+
+    One text has it in as many lines as make it look tokenised, the other in less than a third of those.
+    """
+    mine, theirs = _counts(lines), _counts(others)
+    apart = [
+        (name, count, theirs[name][0])
+        for name, (count, share) in mine.items()
+        if (most := max(count, theirs[name][0]))
+        and most >= share * len(lines)
+        and 3 * min(count, theirs[name][0]) < most
+    ]
+    return max(apart, key=lambda trace: abs(trace[1] - trace[2]), default=None)
+
+
+def _counts(lines: Sequence[str]) -> dict[str, tuple[int, float]]:
+    """For each trace the lines that show it, and the share of lines from which it counts."""
+    return {
+        name: (sum(pattern.search(line) is not None for line in lines), share)
+        for traces, share in ((MARKERS, MARKER_SHARE), (SPACINGS, SPACING_SHARE))
+        for name, pattern in traces.items()
+    }

@@ -63,6 +63,33 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Signs:
+    """What a validation saw beside its scores, in numbers: the watchdog judges by these (``train/watchdog.py``).
+
+    ``empty`` to ``unknown`` are counts of ``outputs``: empty, with a loop, answers of the most frequent output,
+    copies of the source, cut at the length limit, of a source with unknown tokens. nll: nats a token, not smoothed.
+    """
+
+    step: int
+    nll: float  # of the validation text
+    token_accuracy: float  # share of its tokens that are the most probable, the earlier ones given
+    outputs: int
+    empty: int
+    looping: int
+    same: int
+    copied: int
+    cut: int
+    unknown: int
+    length_ratio: float  # tokens of the outputs by those of the references, as BLEU counts
+    mismatch: float  # share of lines in which outputs and references are written differently: spacing, or capitals
+    focus: float | None  # attention on one source position, of the head that gathers least; None: texts too short
+    training_nll: float | None  # median of the latest steps; None: too few
+    gradient_norm: float | None  # median of the same
+    peak_rate: float  # the highest learning rate so far
+    spikes: int  # since the validation before
+
+
+@dataclass(frozen=True, slots=True)
 class Validated:
     """Scores on the validation text; perplexity is without smoothing."""
 
@@ -74,6 +101,21 @@ class Validated:
     seconds: float
     is_best: bool
     samples: tuple[Sample, ...] = field(default=())
+    signs: Signs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something looks wrong: one line with what was seen, what it means and what to do.
+
+    ``kind`` is a row of ``KINDS`` (``train/watchdog.py``); ``value`` says how grave it is, on a scale of its kind.
+    ``step``: of the validation that showed it, 0 before the first step.
+    """
+
+    step: int
+    kind: str
+    text: str
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +149,4 @@ class Finished:
     evaluated_on: str
 
 
-Event = Stage | DataReady | Started | StepDone | Validated | Saved | Notice | Interrupted | Finished
+Event = Stage | DataReady | Started | StepDone | Validated | Warned | Saved | Notice | Interrupted | Finished

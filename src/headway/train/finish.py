@@ -69,8 +69,7 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
     steps = average_candidates(session)
     if len(steps) > 1:
         load_weights(session.model, average_weights([weights_path(session.weights_folder, step) for step in steps]))
-        average, _ = validate(session)
-        average_value, best_value = getattr(average, by), getattr(best, by)
+        average_value, best_value = getattr(validate(session).scores, by), getattr(best, by)
         is_better = average_value >= best_value if HIGHER_IS_BETTER[by] else average_value <= best_value
         kept = "average" if is_better else "single step"
         yield Notice(

@@ -15,6 +15,7 @@ from headway.train.schedule import learning_rate
 from headway.train.session import Session
 from headway.train.step import StepResult, train_step
 from headway.train.validate import validate
+from headway.train.watchdog import Watchdog
 
 ShouldStop = Callable[[], bool]
 
@@ -36,6 +37,8 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
     train, group = session.config.train, session.group
     clock = Clock(session.progress.seconds, time.monotonic())
     objective = build_objective(train)
+    watchdog = Watchdog(session)
+    yield from watchdog.begin()
     session.model.train()
     for position, step_batches in batches(
         session.store,
@@ -68,13 +71,15 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
         if session.average is not None:
             session.average.update(step)
         _advance(session, step, position=position, seconds=clock.seconds())
-        yield _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
-        yield from _after_step(session, clock)
+        done = _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
+        watchdog.step(done)
+        yield done
+        yield from _after_step(session, clock, watchdog)
         if group.any(should_stop()):
             yield Saved(step, session.save())
             yield Interrupted(step)
             return
-    yield from _last(session, clock)
+    yield from _last(session, clock, watchdog)
 
 
 def is_finished(session: Session) -> bool:
@@ -94,27 +99,30 @@ def _advance(session: Session, step: int, *, position: Position, seconds: float)
     )
 
 
-def _after_step(session: Session, clock: Clock) -> Iterator[Event]:
+def _after_step(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]:
     """Validate and checkpoint where they fall due."""
     step, train = session.progress.step, session.config.train
     validates = step % train.validate_every == 0
     checkpoints = step % train.checkpoint_every == 0
     if validates:
-        yield from _validate(session, clock)
+        yield from _validate(session, clock, watchdog)
     if checkpoints or validates:
         yield from _checkpoint(session, clock)
 
 
-def _last(session: Session, clock: Clock) -> Iterator[Event]:
+def _last(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]:
     """The last step is always validated and kept."""
     step = session.progress.step
     if not any(scores.step == step for scores in session.progress.validations):
-        yield from _validate(session, clock)
+        yield from _validate(session, clock, watchdog)
         yield from _checkpoint(session, clock)
 
 
-def _validate(session: Session, clock: Clock) -> Iterator[Event]:
-    scores, samples = validate(session)
+def _validate(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]:
+    found = validate(session)
+    # the first process judges, for it alone has the history, and all tell the same
+    signs, warnings = session.group.share(watchdog.look(found) if session.group.is_first else (None, []))
+    scores = found.scores
     earlier = session.progress.validations
     best_by = session.config.train.best_by
     is_best = all(_is_better(scores, other, best_by) for other in earlier)
@@ -128,8 +136,10 @@ def _validate(session: Session, clock: Clock) -> Iterator[Event]:
         chrf=scores.chrf,
         seconds=clock.seconds(),
         is_best=is_best,
-        samples=samples,
+        samples=found.samples,
+        signs=signs,
     )
+    yield from warnings
 
 
 def _checkpoint(session: Session, clock: Clock) -> Iterator[Event]:

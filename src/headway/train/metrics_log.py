@@ -1,4 +1,4 @@
-"""``metrics.jsonl``: one JSON object a line for every step and validation of a run."""
+"""``metrics.jsonl``: one JSON object a line for every step, validation and warning of a run."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -7,27 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from headway.folder.atomic import replace_file
-from headway.train.events import Event, StepDone, Validated
+from headway.train.events import Event, StepDone, Validated, Warned
+
+NAMES = {StepDone: "step", Validated: "validation", Warned: "warning"}
 
 
 class MetricsLog:
     """Appends events; what a resumed run will do again is taken out first, so that every step stands once.
 
-    Steps up to ``resume_step`` are done, and the validations of ``validated_steps``.
+    Steps up to ``resume_step`` are done, and the validations of ``validated_steps`` with their warnings; what was
+    warned of before the first step (0) stays too.
     """
 
     def __init__(self, path: Path, *, resume_step: int, validated_steps: Collection[int]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        done = {"step": range(resume_step + 1), "validation": validated_steps}
+        done = {
+            "step": range(resume_step + 1),
+            "validation": validated_steps,
+            "warning": {0, *validated_steps},
+        }
         kept = [line for line in _whole_lines(path) if _belongs(json.loads(line), done)]
         with replace_file(path) as file:
             file.write("".join(line + "\n" for line in kept).encode("utf-8"))
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, event: Event) -> None:
-        """Append a step or a validation; other events are not metrics."""
-        if isinstance(event, StepDone | Validated):
-            record: dict[str, Any] = {"event": "step" if isinstance(event, StepDone) else "validation", **asdict(event)}
+        """Append a step, a validation or a warning; other events are not metrics."""
+        if isinstance(event, StepDone | Validated | Warned):
+            record: dict[str, Any] = {"event": NAMES[type(event)], **asdict(event)}
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
             self._file.flush()
 

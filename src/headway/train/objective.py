@@ -14,6 +14,7 @@ from headway.config.schema import TrainConfig
 from headway.data.batch import Batch
 from headway.model.transformer import Transformer
 from headway.text.tokenizer import BOS_ID, EOS_ID
+from headway.train.accuracy import correct_tokens
 from headway.train.consistency import Weights, chunked_consistency_loss
 from headway.train.loss import chunked_smoothed_loss
 
@@ -39,15 +40,23 @@ class Likelihood:
     def sums(self, model: Transformer, batch: Batch, *, precision: str) -> Tensor:
         """As ``Objective`` has it: the smoothed loss, and the likelihood without smoothing."""
         with _products_in(precision, batch):
-            hidden_BTD = model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
-            real_BT = batch.target_out_BT != 0
-            return chunked_smoothed_loss(
-                _narrowed(hidden_BTD[real_BT], precision),
-                model.output.weight,
-                target_N=batch.target_out_BT[real_BT],
-                label_smoothing=self.label_smoothing,
-                bias_V=model.output.bias,
-            )
+            return self._sums(model, *_real(model, batch, precision))
+
+    def sums_and_correct(self, model: Transformer, batch: Batch, *, precision: str) -> tuple[Tensor, Tensor]:
+        """``sums``, and how many of the target tokens are the most probable where they stand; one forward pass."""
+        with _products_in(precision, batch):
+            hidden_ND, target_N = _real(model, batch, precision)
+            correct = correct_tokens(hidden_ND, model.output.weight, target_N=target_N, bias_V=model.output.bias)
+            return self._sums(model, hidden_ND, target_N), correct
+
+    def _sums(self, model: Transformer, hidden_ND: Tensor, target_N: Tensor) -> Tensor:
+        return chunked_smoothed_loss(
+            hidden_ND,
+            model.output.weight,
+            target_N=target_N,
+            label_smoothing=self.label_smoothing,
+            bias_V=model.output.bias,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,13 @@ def build_objective(train: TrainConfig) -> Objective:
 def _products_in(precision: str, batch: Batch) -> torch.autocast:
     """Matrix products in bf16 if the precision is that."""
     return torch.autocast(batch.source_BS.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+def _real(model: Transformer, batch: Batch, precision: str) -> tuple[Tensor, Tensor]:
+    """The decoder's vectors (N, D) of a batch where real target tokens stand, and these (N)."""
+    hidden_BTD = model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
+    real_BT = batch.target_out_BT != 0
+    return _narrowed(hidden_BTD[real_BT], precision), batch.target_out_BT[real_BT]
 
 
 def _narrowed(hidden: Tensor, precision: str) -> Tensor:

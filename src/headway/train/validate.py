@@ -1,6 +1,9 @@
 """How good the model is now: loss over all validation pairs, and scores of what users would get."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -12,6 +15,7 @@ from headway.metrics.translation import score_translations
 from headway.model.transformer import Transformer
 from headway.train.distributed import ALONE, Group
 from headway.train.events import Sample
+from headway.train.focus import Focus, measure_focus
 from headway.train.objective import Likelihood
 from headway.train.session import Session
 from headway.translate.backend import model_backend
@@ -20,18 +24,51 @@ from headway.translate.translator import Translator, longest_output
 NUM_SAMPLES = 3
 
 
-def validate(session: Session) -> tuple[Scores, tuple[Sample, ...]]:
+class TextLoss(NamedTuple):
+    """Means over the target tokens of a text: smoothed loss, -log p (nats), and the share that is most probable."""
+
+    loss: float
+    nll: float
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the watchdog looks at beside the scores: the texts, and what only a validation can count."""
+
+    sources: Sequence[str]
+    references: Sequence[str]
+    translations: Sequence[str]
+    nll: float  # nats a target token
+    accuracy: float
+    length_ratio: float  # tokens of translations by those of references, as BLEU counts
+    cut: int  # translations that reached the length limit
+    unknown: int  # sources with tokens that the vocabulary lacks
+    focus: Focus | None  # None: the texts are too short to tell
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Scores of the model as it stands, a few of its translations, and what there is to judge them by."""
+
+    scores: Scores
+    samples: tuple[Sample, ...] = ()
+    seen: Seen | None = None
+
+
+def validate(session: Session) -> Validation:
     """Score the model as it stands; the model is left in evaluation mode.
 
     Several processes divide the text among them, and all get the first one's scores.
     """
     train, evaluate, group = session.config.train, session.config.evaluate, session.group
-    loss, nll = validation_losses(session)
+    (loss, nll, accuracy), focus = validation_losses(session)
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
     tags = session.prepared.tags("validation")[: len(sources)]
-    found = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
-    translations = group.together([translation.text for translation in found])
+    mine = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
+    found = group.together([(each.text, each.is_cut, each.num_unknown > 0) for each in mine])
+    translations = [text for text, _, _ in found]
     scores = score_translations(
         translations,
         references,
@@ -51,7 +88,18 @@ def validate(session: Session) -> tuple[Scores, tuple[Sample, ...]]:
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
     )
-    return group.share(measured), samples
+    seen = Seen(
+        sources,
+        references,
+        translations,
+        nll=nll,
+        accuracy=accuracy,
+        length_ratio=scores.length_ratio,
+        cut=sum(is_cut for _, is_cut, _ in found),
+        unknown=sum(has_unknown for _, _, has_unknown in found),
+        focus=focus,
+    )
+    return Validation(group.share(measured), samples, seen)
 
 
 def session_translator(session: Session) -> Translator:
@@ -70,16 +118,18 @@ def session_translator(session: Session) -> Translator:
     )
 
 
-def validation_losses(session: Session) -> tuple[float, float]:
-    """Smoothed loss and negative log-likelihood, nats a target token over the whole validation store."""
-    return store_losses(
-        session.whole_model(),
-        session.prepared.store("validation"),
+def validation_losses(session: Session) -> tuple[TextLoss, Focus | None]:
+    """Loss, likelihood and accuracy over the whole validation store, and where the model looks."""
+    model, store = session.whole_model(), session.prepared.store("validation")
+    losses = store_losses(
+        model,
+        store,
         batch_tokens=session.microbatch_tokens or session.config.train.batch_tokens,
         label_smoothing=session.config.train.label_smoothing,
         precision=session.progress.precision,
         group=session.group,
     )
+    return losses, measure_focus(model, store)
 
 
 @torch.inference_mode()
@@ -91,20 +141,20 @@ def store_losses(
     label_smoothing: float,
     precision: str,
     group: Group = ALONE,
-) -> tuple[float, float]:
-    """As ``validation_losses``, for any model and store; several processes divide the batches among them."""
+) -> TextLoss:
+    """Loss, likelihood and accuracy of any model and store; several processes divide the batches among them."""
     model.eval()
     device = next(model.parameters()).device
     objective = Likelihood(label_smoothing)
-    sums, num_tokens = torch.zeros(2, dtype=torch.float64), 0
+    totals, num_tokens = torch.zeros(3, dtype=torch.float64), 0
     longest = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     steps = plan(store.source_lengths, store.target_lengths, batch_tokens=max(batch_tokens, longest), seed=0, epoch=0)
     for indices in group.mine([rows for step in steps for rows in step]):
         batch = collate(store, indices).to(device)
-        sums += objective.sums(model, batch, precision=precision).double().cpu()
+        sums, correct = objective.sums_and_correct(model, batch, precision=precision)
+        totals += torch.cat((sums.double().cpu(), correct.double().cpu()[None]))
         num_tokens += batch.num_target_tokens
-    loss, nll = (group.sum(sums) / group.sum(torch.tensor(num_tokens))).tolist()
-    return loss, nll
+    return TextLoss(*(group.sum(totals) / group.sum(torch.tensor(num_tokens))).tolist())
 
 
 def _sample_indices(num_sentences: int) -> list[int]:

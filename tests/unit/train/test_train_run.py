@@ -20,6 +20,7 @@ from headway.model.build import build_transformer, load_weights
 from headway.train import finish, loop
 from headway.train.events import Finished, Interrupted, Notice, Started, StepDone, Validated
 from headway.train.loss import smoothed_loss
+from headway.train.validate import Validation
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_the_average_is_taken_where_it_validates_at_least_as_well(
     def scores(session, step):
         value = values.get(step, 3.0 if by == "loss" else 29.0)
         plain = {"loss": 2.0, "bleu": 1.0, "chrf": 1.0, by: value}
-        return Scores(step=session.progress.step, perplexity=7.0, **plain), ()
+        return Validation(Scores(step=session.progress.step, perplexity=7.0, **plain))
 
     monkeypatch.setattr(loop, "validate", lambda session: scores(session, session.progress.step))
     monkeypatch.setattr(finish, "validate", lambda session: scores(session, 0))
@@ -155,9 +156,8 @@ def falling(monkeypatch, losses):
     monkeypatch.setattr(
         loop,
         "validate",
-        lambda session: (
-            Scores(step=session.progress.step, loss=next(answers), perplexity=7.0, bleu=1.0, chrf=1.0),
-            (),
+        lambda session: Validation(
+            Scores(step=session.progress.step, loss=next(answers), perplexity=7.0, bleu=1.0, chrf=1.0)
         ),
     )
 

@@ -16,7 +16,7 @@ from headway.model.build import build_transformer
 from headway.text.bpe import learn_bpe
 from headway.train import validate as validate_module
 from headway.train.distributed import ALONE
-from headway.train.validate import store_losses, validate
+from headway.train.validate import TextLoss, store_losses, validate
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
 
@@ -47,7 +47,7 @@ class PlainTranslator:
 @pytest.fixture
 def session(monkeypatch):
     """What ``validate`` asks of a session, around that translator."""
-    monkeypatch.setattr(validate_module, "validation_losses", lambda session: (2.0, 1.0))
+    monkeypatch.setattr(validate_module, "validation_losses", lambda session: (TextLoss(2.0, 1.0, 0.5), None))
     monkeypatch.setattr(validate_module, "session_translator", lambda session: PlainTranslator())
     prepared = SimpleNamespace(
         texts=lambda part: (list(SOURCES), list(REFERENCES)), tags=lambda part: [""] * len(SOURCES)
@@ -62,7 +62,7 @@ def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_t
         "bleu": sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES], tokenize="13a").score,
         "chrf": sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score,
     }
-    scores, _ = validate(session)
+    scores = validate(session).scores
     evaluation = evaluate(PlainTranslator(), SOURCES, REFERENCES, target_language="de")
     for name, lines in (("hyp", OUTPUTS), ("ref", REFERENCES)):
         (tmp_path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
@@ -77,7 +77,7 @@ def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_t
 
 
 def test_the_samples_shown_are_the_text_that_is_scored(session):
-    _, samples = validate(session)
+    samples = validate(session).samples
     assert [(sample.source, sample.reference, sample.translation) for sample in samples] == list(
         zip(SOURCES, REFERENCES, OUTPUTS, strict=True)
     )

@@ -1,0 +1,26 @@
+"""How often the most probable token is the right one, the target's earlier tokens given (teacher forcing).
+
+Shapes: N real target tokens, D d_model, V vocabulary, C tokens of a chunk.
+"""
+
+import torch
+from torch import Tensor
+
+CHUNK_BYTES = 16 * 2**20  # of logits: as the loss has it
+
+
+@torch.inference_mode()
+def correct_tokens(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, bias_V: Tensor | None = None) -> Tensor:
+    """How many of the N tokens have the highest logit of their place; logits never exist for all places at once.
+
+    Of equal logits the lowest id counts as the highest, as in greedy search.
+    """
+    matrix_VD = weight_VD.to(hidden_ND.dtype)
+    count = torch.zeros((), dtype=torch.int64, device=hidden_ND.device)
+    size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
+    for chunk_CD, target_C in zip(hidden_ND.split(size), target_N.split(size), strict=True):
+        logits_CV = chunk_CD @ matrix_VD.T
+        if bias_V is not None:
+            logits_CV = logits_CV + bias_V
+        count += (logits_CV.argmax(dim=-1) == target_C).sum()
+    return count
