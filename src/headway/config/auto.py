@@ -13,6 +13,7 @@ FEWEST_STEPS, MOST_STEPS = 2000, 100_000  # below, a model has hardly learnt to 
 VALIDATIONS = 40  # about so many in the longest run ...
 MOST_STEPS_BETWEEN = 2500  # ... but not further apart than this
 PATIENCE = 6
+MOST_RATE = 0.004  # what Multi30k's model of 128 numbers bears (recipes/multi30k-en-de.toml)
 SCORED_PAIRS = 100  # BLEU of fewer validation sentences is left to chance
 WHOLE_STEP, MICROBATCH = 8192, 5000  # a step of more tokens is computed in parts of so many
 BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
@@ -232,13 +233,12 @@ def _dropouts(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
 def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     yield "train.label_smoothing", 0.1, "the paper's, for any corpus"
     tokens = _epoch_tokens(facts)
-    epoch = f"{_steps(tokens, scale.batch_tokens):,} steps an epoch of some {tokens / 1e6:.2f} million tokens a side"
-    fewer = (
-        "the paper's"
-        if scale.batch_tokens == 25_000
-        else "small corpora learn from small batches (Sennrich and Zhang 2019)"
+    steps = _count(_steps(tokens, scale.batch_tokens), "step")
+    like = (
+        "the paper's" if scale.batch_tokens == 25_000 else "small batches for small corpora (Sennrich and Zhang 2019)"
     )
-    yield "train.batch_tokens", scale.batch_tokens, f"{epoch}; {fewer}"
+    reason = f"{steps} an epoch of some {_round(tokens):,} tokens a side; {like}"
+    yield "train.batch_tokens", scale.batch_tokens, reason
     batch = said.number("train.batch_tokens") or scale.batch_tokens
     if batch > WHOLE_STEP:
         yield (
@@ -255,16 +255,18 @@ def _length(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     yield (
         "train.max_steps",
         steps,
-        f"{scale.epochs} epochs of {epoch:,} steps, {bounds}; early stopping ends most runs sooner",
+        f"{scale.epochs} epochs of {_count(epoch, 'step')}, {bounds}; early stopping ends most runs sooner",
     )
     most = said.number("train.max_steps") or steps
     warmup = min(scale.warmup_steps, max(1, most // 8))
     yield "train.warmup_steps", warmup, f"{scale.warmup_steps:,} for {_range(scale)}, an eighth of the steps at most"
     width = said.number("model.d_model") or scale.d_model
-    slow = said.number("train.warmup_steps") if "train.warmup_steps" in said.given else None
-    slow = slow or scale.warmup_steps
-    rate = float(f"{(width * slow) ** -0.5:.2g}")
-    yield "train.learning_rate", rate, f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5"
+    slow = max(
+        scale.warmup_steps, said.number("train.warmup_steps") or 1
+    )  # a shortened warm-up is no reason to go faster
+    rate = min(float(f"{(width * slow) ** -0.5:.2g}"), MOST_RATE)
+    formula = f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5, {MOST_RATE} at most"
+    yield "train.learning_rate", rate, formula
 
 
 def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
@@ -272,9 +274,7 @@ def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     most = said.number("train.max_steps") or MOST_STEPS
     epochs = max(1, round(most / VALIDATIONS / epoch))
     every = epochs * epoch
-    reason = (
-        f"{epochs} epoch{'s' if epochs > 1 else ''} of about {epoch:,} steps, for some {VALIDATIONS} validations in all"
-    )
+    reason = f"{_count(epochs, 'epoch')} of about {_count(epoch, 'step')}, for some {VALIDATIONS} validations in all"
     if every > MOST_STEPS_BETWEEN:
         every, reason = MOST_STEPS_BETWEEN, f"an epoch of about {epoch:,} steps is long to wait for"
     every = min(every, most)
@@ -314,6 +314,10 @@ def _steps(tokens: float, batch_tokens: int) -> int:
 def _round(number: float) -> int:
     """To two digits that count."""
     return int(float(f"{number:.2g}"))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _round_up(number: int, unit: int) -> int:

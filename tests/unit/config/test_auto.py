@@ -216,6 +216,8 @@ def test_what_depends_on_a_given_value_follows_it():
     assert train.learning_rate == 0.004  # (64 x 1,000)^-0.5 = 0.00395
     assert train.microbatch_tokens == 5000
     assert config_of(facts, "train.warmup_steps=4000").train.learning_rate == 0.00099
+    assert config_of(facts, "train.warmup_steps=2").train.learning_rate == 0.002
+    assert config_of(facts, "model.d_model=8").train.learning_rate == 0.004
     assert config_of(facts, "train.validate_every=17").train.checkpoint_every == 17
     assert config_of(facts, "train.early_stopping=chrf").train.best_by == "chrf"
     without = config_of(facts, "train.early_stopping=none").train
