@@ -18,6 +18,7 @@ Component = Literal[
     "norms",
     "output",
 ]  # parts of a model that training may leave as they are
+CUTOFF_SHARE = 0.05
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
 Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet"]
 
@@ -220,7 +221,7 @@ class TrainConfig(Section):
     # two passes of each microbatch that are to agree: other dropout masks (R-Drop), or tokens cut too (SimCut)
     consistency: Literal["none", "rdrop", "cutoff"] = "none"
     consistency_weight: Positive | None = None  # alpha; absent: 5 for rdrop, 3 for cutoff
-    cutoff_share: Probability = 0.05  # of the tokens whose embeddings the second pass of cutoff reads as zeros
+    cutoff_share: Probability = CUTOFF_SHARE  # of the tokens whose embeddings the second pass of cutoff reads as zeros
     clip_norm: Positive | None = None
     precision: Literal["auto", "float32", "bf16"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -278,6 +279,20 @@ class TrainConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        if self.consistency == "none" and self.consistency_weight is not None:
+            raise ValueError(
+                f"consistency_weight is {self.consistency_weight:g} and consistency is none; set train.consistency to "
+                "rdrop or cutoff, or take consistency_weight out"
+            )
+        if self.consistency != "cutoff" and self.cutoff_share != CUTOFF_SHARE:
+            raise ValueError(
+                f"cutoff_share is {self.cutoff_share:g} and consistency is {self.consistency}, which cuts no tokens; "
+                "set train.consistency to cutoff, or take cutoff_share out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_additions(self) -> Self:
         if self.lora_alpha is not None and self.lora_rank is None:
             raise ValueError("lora_alpha is set but lora_rank is not; set train.lora_rank, or take lora_alpha out")
@@ -319,6 +334,17 @@ class RunConfig(Section):
     train: TrainConfig = TrainConfig()
     search: SearchConfig = SearchConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
+
+    @model_validator(mode="after")
+    def _check_passes(self) -> Self:
+        train, model = self.train, self.model
+        drops = model.dropout or model.attention_dropout or model.activation_dropout
+        if train.consistency == "none" or drops or (train.consistency == "cutoff" and train.cutoff_share):
+            return self
+        raise ValueError(
+            f"train.consistency is {train.consistency}, but its two passes are equal: no dropout of model is above 0, "
+            "and no token is cut; set model.dropout (usual: 0.1 to 0.3), or train.consistency to none"
+        )
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:
