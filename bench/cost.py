@@ -264,6 +264,8 @@ def main() -> None:
     parser.add_argument("--plots", type=Path, help="a folder for the drawings")
     parser.add_argument("--json", type=Path)
     settings = parser.parse_args()
+    if min(len(settings.lengths), len(settings.widths), len(settings.depths)) < 2:
+        parser.error("an exponent needs two sizes at least of --lengths, of --widths and of --depths")
     torch.set_num_threads(settings.threads)
     found = sweeps(settings)
     for _ in range(settings.rounds):
