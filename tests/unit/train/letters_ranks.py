@@ -29,6 +29,12 @@ RUNS = {
     "one microbatch": (("train.microbatch_tokens=100",), ()),
     "sharded": (SHARDED, ()),
     "sharded, stopped": (SHARDED, (7,)),
+    "sharded, averaged": ((*SHARDED, "train.moving_average=0.8", "train.weight_decay=0.1"), (7,)),
+    "sharded, schedule free": ((*SHARDED, "train.optimizer=schedule_free", "train.schedule=constant"), ()),
+    "Muon": ((*BASE, "train.optimizer=muon", "train.moving_average=0.8"), ()),
+    "cutoff": ((*BASE, "train.consistency=cutoff"), ()),
+    "sharded, R-Drop": ((*SHARDED, "train.consistency=rdrop"), ()),
+    "sharded, cutoff": ((*SHARDED, "train.consistency=cutoff"), ()),
     "no minutes": ((*BASE, "train.max_minutes=1e-9"), ()),
     "stale": ((*BASE, "train.early_stopping=bleu", "train.patience=1", "train.validate_every=2"), ()),
 }

@@ -35,7 +35,7 @@ def data(tmp_path_factory):
 def pair(data, tmp_path_factory):
     """All runs of two processes: their folder, and what each rank saw."""
     outs = tmp_path_factory.mktemp("two")
-    code, output = finished(SCRIPT, data, outs)
+    code, output = finished(SCRIPT, data, outs, timeout=600)
     assert code == 0, output
     return outs, [json.loads((outs / f"{rank}.json").read_text("utf-8")) for rank in range(PROCESSES)]
 
@@ -65,17 +65,31 @@ def largest_difference(out, other):
     return max(float(np.abs(mine[name] - theirs[name]).max() / np.abs(theirs[name]).max()) for name in mine)
 
 
-@pytest.mark.parametrize("name", ["microbatches", "one microbatch", "sharded"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "microbatches",
+        "one microbatch",
+        "sharded",
+        "sharded, averaged",
+        "sharded, schedule free",
+        "cutoff",
+        "sharded, R-Drop",
+        "sharded, cutoff",
+    ],
+)
 def test_two_processes_equal_one_with_dropout_on(pair, alone, name):
     outs, told = pair
     overrides = [override for override in RUNS[name][0] if "sharding" not in override]
     one, events = alone(*overrides)
     assert letters_config().model.dropout == 0.1
     assert largest_difference(outs / name, one) <= LAW
-    (two,) = told[0][name]
-    assert two["losses"] == pytest.approx([event.loss for event in of_kind(events, StepDone)], abs=LAW)
-    assert two["padding"] == [event.padding for event in of_kind(events, StepDone)]
-    for mine, event in zip(two["validations"], of_kind(events, Validated), strict=True):
+    losses, paddings, validations = (
+        [value for part in told[0][name] for value in part[key]] for key in ("losses", "padding", "validations")
+    )
+    assert losses == pytest.approx([event.loss for event in of_kind(events, StepDone)], abs=LAW)
+    assert paddings == [event.padding for event in of_kind(events, StepDone)]
+    for mine, event in zip(validations, of_kind(events, Validated), strict=True):
         assert mine == pytest.approx([event.loss, event.bleu, event.chrf], abs=LAW)
 
 
