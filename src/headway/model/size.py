@@ -18,7 +18,7 @@ BIG_ERRATUM = (
 )
 
 OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
-LOSS_CHUNK_BYTES = 16 * 2**20  # as in headway.train.loss
+LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 1024, 128 * 2**20, 4 * 2**20  # as in headway.train.loss
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
 RELATIVE_BUCKETS = 32  # as in headway.nn.position
 NORM_VECTORS = {"layer": 2, "rms": 1}  # gain and bias, or gain
@@ -211,7 +211,7 @@ def training_memory(
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
     thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
     0.43 MB in bf16; counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
-    chunks: two of them and the softmax matrix' gradient, whatever the tokens. torch itself takes some 0.3 GB more.
+    chunks, whatever the tokens. torch itself takes some 0.3 GB more.
     """
     parameters = count_parameters(config).total
     return TrainingMemory(
@@ -219,8 +219,14 @@ def training_memory(
         gradients=4 * parameters,
         moments=8 * parameters,
         activations=round(OVERHEAD[value_bytes] * microbatch_tokens * _kept_numbers(config, length) * value_bytes),
-        loss=2 * LOSS_CHUNK_BYTES + 4 * config.d_model * config.vocab_size,
+        loss=_loss_bytes(config, microbatch_tokens, value_bytes),
     )
+
+
+def _loss_bytes(config: ModelConfig, microbatch_tokens: int, value_bytes: int) -> int:
+    """A chunk's logits and its gradient of the softmax matrix, the sum of these, and twice a block of float32 logits."""
+    logits = min(LOSS_CHUNK_BYTES, min(LOSS_CHUNK_TOKENS, microbatch_tokens) * config.vocab_size * value_bytes)
+    return logits + (value_bytes + 4) * config.d_model * config.vocab_size + 2 * LOSS_BLOCK_BYTES
 
 
 def _kept_numbers(config: ModelConfig, length: int) -> int:

@@ -26,6 +26,7 @@ from headway.train.division import divide, idle_notice, longest_pair
 from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, Stage, Started
 from headway.train.finish import finish
 from headway.train.loop import run_steps
+from headway.train.memory import settle_memory
 from headway.train.metrics_log import MetricsLog
 from headway.train.objective import build_objective
 from headway.train.precision import settle_precision
@@ -66,6 +67,7 @@ def train(
     its events are those of the run; the others' tell of themselves.
     """
     check_place(out_dir)
+    settle_memory()
     with group.connected(), locked(out_dir / TRAINING_FOLDER) if group.is_first else nullcontext():
         yield from _train(config, data_dir, out_dir, fresh=fresh, should_stop=should_stop, group=group)
 

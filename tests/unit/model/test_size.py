@@ -216,10 +216,18 @@ def test_activations_follow_the_stated_formula():
 
 
 def test_the_loss_takes_the_same_memory_for_any_number_of_tokens():
-    from headway.train.loss import CHUNK_BYTES
+    from headway.train.loss import BLOCK_BYTES, CHUNK_BYTES
 
-    few, many = (training_memory(BASE, microbatch_tokens=tokens) for tokens in (7, 70_000))
-    assert few.loss == many.loss == 2 * CHUNK_BYTES + 4 * 512 * 37_000
+    few, many = (training_memory(BASE, microbatch_tokens=tokens) for tokens in (7_000, 70_000))
+    assert few.loss == many.loss == CHUNK_BYTES + (4 + 4) * 512 * 37_000 + 2 * BLOCK_BYTES
+
+
+def test_the_loss_of_a_small_vocabulary_takes_the_logits_of_a_chunk():
+    from headway.train.loss import BLOCK_BYTES, CHUNK_TOKENS
+
+    small = BASE.model_copy(update={"vocab_size": 997})
+    memory = training_memory(small, microbatch_tokens=4093, value_bytes=2)
+    assert memory.loss == CHUNK_TOKENS * 997 * 2 + (2 + 4) * 512 * 997 + 2 * BLOCK_BYTES
 
 
 @pytest.mark.parametrize(("value_bytes", "measured"), [(4, 0.626e6), (2, 0.426e6)])
