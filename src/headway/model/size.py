@@ -224,7 +224,7 @@ def training_memory(
 
 
 def _loss_bytes(config: ModelConfig, microbatch_tokens: int, value_bytes: int) -> int:
-    """A chunk's logits and its gradient of the softmax matrix, the sum of these, and twice a block of float32 logits."""
+    """A chunk's logits, its gradient of the softmax matrix, the sum of these, and twice a block in float32."""
     logits = min(LOSS_CHUNK_BYTES, min(LOSS_CHUNK_TOKENS, microbatch_tokens) * config.vocab_size * value_bytes)
     return logits + (value_bytes + 4) * config.d_model * config.vocab_size + 2 * LOSS_BLOCK_BYTES
 
