@@ -55,6 +55,7 @@ class Look:
     counts: OutputCounts
     overlap: Overlap
     unigram: float  # nats a token of guessing by how often each occurs in training
+    uniform: float  # nats a token of guessing any: ln V; a model not trained yet is up to half a nat above it
     words: float  # of a reference, by BLEU's tokenizer
     peak: float  # of the learning rate, by the recipe
     target_tokens: float  # of a reference
@@ -113,10 +114,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of trouble: what it is, for the documents, and what finds it."""
+    """A kind of trouble: what it is, what finds it, and whether it shows in outputs (then not told of a lost run)."""
 
     title: str
     find: Callable[[Look], Sign | None]
+    of_outputs: bool = False
 
 
 class Watchdog:
@@ -141,6 +143,8 @@ class Watchdog:
             return None, []
         look = self._look(validation)
         signs = {name: sign for name, kind in KINDS.items() if (sign := kind.find(look)) is not None}
+        if "learning-rate" in signs:  # then outputs show nothing of their own
+            signs = {name: sign for name, sign in signs.items() if not KINDS[name].of_outputs}
         self.history.end_of_validation(look.signs)
         return look.signs, self._told(look.signs.step, signs)
 
@@ -186,6 +190,7 @@ class Watchdog:
             counts=counts,
             overlap=session.prepared.report.validation_overlap,
             unigram=self._unigram,
+            uniform=math.log(session.prepared.report.target_vocab_size),
             words=self._words(seen.references),
             peak=train.learning_rate or (session.model_config.d_model * train.warmup_steps) ** -0.5,
             target_tokens=encoded.target_tokens / max(encoded.pairs, 1),
@@ -230,7 +235,7 @@ def overlap_sign(overlap: Overlap, *, again: bool = False) -> Sign | None:
     text = (
         f"the training text holds {overlap.pairs:,} of {overlap.num_pairs:,} validation pairs ({percent(pairs)}) and "
         f"{overlap.sources:,} of their sources ({percent(sources)}): validation scores are too good to be true for new "
-        "text. Take these lines out of the training text (headway audit --test names them), or validate on other text"
+        "text. Take these lines out of the training text (headway audit --against names them), or validate on another"
     )
     return Sign(max(pairs, sources), text, again=again)
 
@@ -240,7 +245,7 @@ def _overlap(look: Look) -> Sign | None:
 
 
 def _learning_rate(look: Look) -> Sign | None:
-    """Stuck at the unigram level, risen by half a nat, or gradients five times as large without a falling loss.
+    """Stuck at the unigram level, above the uniform one, risen by half a nat, or gradients grown fivefold for nothing.
 
     The median of 200 steps of Multi30k never rose by 0.1 between validations, and its gradients kept within a factor 2.
     """
@@ -261,7 +266,8 @@ def _learning_rate(look: Look) -> Sign | None:
             f"learning rate is too high. {advice}"
         )
         return Sign(nll - lowest, text)
-    if nll >= look.unigram - 0.1 and not look.history.is_falling(0.1) and lowest - nll < 0.1:
+    is_stuck = nll >= look.unigram - 0.1 and not look.history.is_falling(0.1) and lowest - nll < 0.1
+    if is_stuck or nll >= look.uniform + 1.0:
         text = (
             f"after {signs.step:,} steps the training loss is {nll:.2f} nats a token, no better than guessing by how "
             f"often each token occurs ({look.unigram:.2f}): the learning rate is too high, or source and target lines "
@@ -474,13 +480,13 @@ KINDS: dict[str, Kind] = {
     "learning-rate": Kind("learning rate too high", _learning_rate),
     "loss-spike": Kind("the training loss jumps", _spikes),
     "attention": Kind("attention gathered on one position", _attention),
-    "scores": Kind("BLEU low, accuracy high", _scores),
-    "empty": Kind("empty outputs", _empty),
-    "repeats": Kind("outputs that loop", _repeats),
-    "same-output": Kind("one output for many sources", _same),
-    "copies": Kind("outputs that copy the source", _copies),
-    "length": Kind("outputs too short or too long", _length),
-    "cut": Kind("outputs cut at the length limit", _cut),
+    "scores": Kind("BLEU low, accuracy high", _scores, of_outputs=True),
+    "empty": Kind("empty outputs", _empty, of_outputs=True),
+    "repeats": Kind("outputs that loop", _repeats, of_outputs=True),
+    "same-output": Kind("one output for many sources", _same, of_outputs=True),
+    "copies": Kind("outputs that copy the source", _copies, of_outputs=True),
+    "length": Kind("outputs too short or too long", _length, of_outputs=True),
+    "cut": Kind("outputs cut at the length limit", _cut, of_outputs=True),
     "unknown": Kind("unknown characters", _unknown),
     "overfitting": Kind("training text learnt by heart", _overfitting),
 }
@@ -519,6 +525,8 @@ def _mismatch(seen: "Seen", config: RunConfig) -> tuple[float, str]:
         text = f"{name}: in {references:,} of {total:,} references and in {outputs:,} outputs"
         return abs(references - outputs) / total, text
     references, outputs = (share_with_capitals(texts) for texts in (seen.references, seen.translations))
+    if sum(any(map(str.isalpha, text)) for text in seen.translations) < total / 2:
+        return 0.0, ""
     if not config.evaluate.lowercase and max(references, outputs) >= 0.5 and min(references, outputs) <= 0.05:
         text = f"capital letters: in {percent(references)} of the references and in {percent(outputs)} of the outputs"
         return abs(references - outputs), text
