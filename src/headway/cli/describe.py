@@ -118,8 +118,9 @@ def _measure(subject: Subject, length: int) -> Sizes:
     if run is None:
         return Sizes(counts, cost, length, None, 0, None)
     tokens = run.train.microbatch_tokens or run.train.batch_tokens
+    passes = 1 if run.train.consistency == "none" else 2
     value_bytes = 2 if run.train.precision == "bf16" else 4
-    memory = training_memory(model, microbatch_tokens=tokens, value_bytes=value_bytes, length=length)
+    memory = training_memory(model, microbatch_tokens=passes * tokens, value_bytes=value_bytes, length=length)
     return Sizes(counts, cost, length, memory, tokens, peak_learning_rate(run.train, model.d_model))
 
 

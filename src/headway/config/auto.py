@@ -20,10 +20,7 @@ BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
 PADDING = 1.1  # tokens of a batch with padding for one without
 TOKENS_A_WORD = 4 / 3
 TOKENS_A_CHARACTER = 0.7  # in scripts without spaces
-FEWEST_WORDS, MOST_WORDS = (
-    4,
-    25,
-)  # a pair with so many target words counts as one; shorter and longer ones by their words
+FEWEST_WORDS, MOST_WORDS = 4, 25  # a pair of so many target words counts as one; others by their words
 
 Given = Mapping[str, object]  # section.key -> value, as the user has it
 

@@ -6,7 +6,7 @@ Shapes: N real target tokens, D d_model, V vocabulary, C tokens of a chunk.
 import torch
 from torch import Tensor
 
-CHUNK_BYTES = 16 * 2**20  # of logits: as the loss has it
+from headway.train.loss import chunks
 
 
 @torch.inference_mode()
@@ -17,10 +17,9 @@ def correct_tokens(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, bi
     """
     matrix_VD = weight_VD.to(hidden_ND.dtype)
     count = torch.zeros((), dtype=torch.int64, device=hidden_ND.device)
-    size = max(1, CHUNK_BYTES // (4 * weight_VD.shape[0]))
-    for chunk_CD, target_C in zip(hidden_ND.split(size), target_N.split(size), strict=True):
-        logits_CV = chunk_CD @ matrix_VD.T
+    for chunk in chunks(hidden_ND, weight_VD.shape[0]):
+        logits_CV = hidden_ND[chunk] @ matrix_VD.T
         if bias_V is not None:
             logits_CV = logits_CV + bias_V
-        count += (logits_CV.argmax(dim=-1) == target_C).sum()
+        count += (logits_CV.argmax(dim=-1) == target_N[chunk]).sum()
     return count

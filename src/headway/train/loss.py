@@ -116,7 +116,8 @@ def _to_gradient(logits_CV: Tensor, bias_V: Tensor | None, *, target_C: Tensor, 
         sums += block_sums
         right_C1 = target_C[block][:, None]
         probabilities_CV.scatter_add_(1, right_C1, probabilities_CV.new_full(right_C1.shape, label_smoothing - 1.0))
-        logits_CV[block] = probabilities_CV
+        if logits_CV.dtype != probabilities_CV.dtype:  # else they are in their place
+            logits_CV[block] = probabilities_CV
     return sums
 
 

@@ -77,6 +77,12 @@ def test_what_departs_from_the_paper_is_told_in_json_and_in_text(capsys):
     assert "departures from the paper            none" in capsys.readouterr().out
 
 
+def test_two_passes_of_a_microbatch_take_the_activations_of_twice_its_tokens(capsys):
+    twice = described(capsys, "base", "--set", "train.microbatch_tokens=5000", "--set", "train.consistency=rdrop")
+    plain = described(capsys, "base", "--set", "train.microbatch_tokens=10000")
+    assert twice["training_memory"]["activations"] == plain["training_memory"]["activations"]
+
+
 def test_memory_is_told_for_the_microbatch_and_precision_of_the_recipe(capsys):
     plain = described(capsys, "base")["training_memory"]
     small = described(capsys, "base", "--set", "train.microbatch_tokens=5000")["training_memory"]
