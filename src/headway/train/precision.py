@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
@@ -12,18 +13,30 @@ from headway.train.objective import Objective
 REPEATS = 3
 
 
-def settle_precision(model: Transformer, batch: Batch, *, objective: Objective, device: torch.device) -> str:
+class Settled(NamedTuple):
+    """``bf16`` or ``float32``, and one line on why."""
+
+    precision: str
+    reason: str
+
+
+def settle_precision(model: Transformer, batch: Batch, *, objective: Objective, device: torch.device) -> Settled:
     """``bf16`` where this model learns the objective faster with it on this device than with ``float32``, else that.
 
     A run asks once and keeps the answer in its training state, so that a resumed run computes as it began.
     """
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "float32"
+        has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
+        return Settled("bf16", "this GPU has it") if has_bf16 else Settled("float32", "this GPU has no bf16")
     if device.type != "cpu":
-        return "float32"
+        return Settled("float32", f"bf16 is not used on {device.type}")
     batch = batch.to(device)
     seconds = {name: _seconds(lambda name=name: _pass(model, batch, objective, name)) for name in ("float32", "bf16")}
-    return min(seconds, key=lambda name: seconds[name])
+    best = min(seconds, key=lambda name: seconds[name])
+    measured = " and ".join(
+        f"{seconds[name]:.3g} s in {name}" for name in sorted(seconds, key=lambda name: name != best)
+    )
+    return Settled(best, f"a microbatch of {batch.num_tokens:,} tokens took {measured} on this processor")
 
 
 def _pass(model: Transformer, batch: Batch, objective: Objective, precision: str) -> None:

@@ -261,7 +261,9 @@ def _open(
         settled = settle_precision(
             session.model, _typical_batch(session), objective=build_objective(config.train), device=session.device
         )
-        session.progress = progress.model_copy(update={"precision": group.share(settled)})
+        settled = group.share(settled)
+        session.progress = progress.model_copy(update={"precision": settled.precision})
+        told.append(f"train.precision is {settled.precision}: {settled.reason}")
     if config.train.microbatch_tokens and group.world_size > 1:
         told += idle_notice(_first_epoch(session), group.world_size)
     told += early_end(config.train, epoch_steps=lambda: len(_first_epoch(session)))

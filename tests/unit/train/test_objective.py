@@ -1,5 +1,7 @@
 """What is trained on: two passes as the papers define them, tokens cut as told, and the same run however it is cut."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -248,7 +250,8 @@ def test_the_number_format_is_settled_on_the_objective_itself():
 
     model, _ = model_and_adam()
     found = settle_precision(model, batch_of([0, 1]), objective=Heard(), device=torch.device("cpu"))
-    assert found in ("float32", "bf16")
+    tokens = batch_of([0, 1]).num_tokens
+    assert re.fullmatch(rf"a microbatch of {tokens} tokens took \S+ s in {found.precision} and .*", found.reason)
     assert set(asked) == {"float32", "bf16"}
     assert all(parameter.grad is None for parameter in model.parameters())
 

@@ -215,7 +215,7 @@ def test_other_training_text_is_refused_and_the_old_goes_on(data, straight, tmp_
 
 
 def test_precision_auto_is_settled_once_and_kept(data, straight, tmp_path, monkeypatch):
-    answers = iter(["bf16"])
+    answers = iter([precision.Settled("bf16", "told so")])
     monkeypatch.setattr(run_module, "settle_precision", lambda *_, **__: next(answers))
     config = letters_config("train.precision=auto")
     for stop_at in (3, 7, None):
