@@ -10,9 +10,10 @@ import click
 from headway.cli.options import overrides_option
 from headway.cli.reports import columns
 from headway.config.departure import departures
+from headway.config.learning_rate import peak_rate
 from headway.config.load import load, load_preset, recipe_names, to_toml
 from headway.config.presets import BIG, PRESETS
-from headway.config.schema import ModelConfig, RunConfig, TrainConfig
+from headway.config.schema import ModelConfig, RunConfig
 from headway.errors import ConfigError
 from headway.model.size import (
     BIG_ERRATUM,
@@ -70,11 +71,6 @@ def command(subject: str, *, overrides: tuple[str, ...], length: int, as_json: b
     click.echo(json.dumps(_facts(found, sizes), indent=2, ensure_ascii=False) if as_json else _text(found, sizes))
 
 
-def peak_learning_rate(train: TrainConfig, d_model: int) -> float:
-    """Give the highest rate of the schedule: as set, or d_model^-0.5 * warmup_steps^-0.5 (Section 5.3, equation 3)."""
-    return (d_model * train.warmup_steps) ** -0.5 if train.learning_rate is None else train.learning_rate
-
-
 def _find(subject: str, overrides: tuple[str, ...]) -> Subject:
     if subject in PRESETS:
         run = load_preset(subject, overrides=overrides)
@@ -118,10 +114,11 @@ def _measure(subject: Subject, length: int) -> Sizes:
     if run is None:
         return Sizes(counts, cost, length, None, 0, None)
     tokens = run.train.microbatch_tokens or run.train.batch_tokens
+    peak = peak_rate(model.d_model, run.train.warmup_steps, given=run.train.learning_rate)
     passes = 1 if run.train.consistency == "none" else 2
     value_bytes = 2 if run.train.precision == "bf16" else 4
     memory = training_memory(model, microbatch_tokens=passes * tokens, value_bytes=value_bytes, length=length)
-    return Sizes(counts, cost, length, memory, tokens, peak_learning_rate(run.train, model.d_model))
+    return Sizes(counts, cost, length, memory, tokens, peak)
 
 
 def _facts(subject: Subject, sizes: Sizes) -> dict[str, object]:

@@ -8,6 +8,8 @@ what depends on it (heads on d_model, the rate on the warm-up ...) is chosen to 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from headway.config.learning_rate import peak_rate
+
 ENOUGH_PAIRS = 5_000_000  # beyond these no choice changes, so no more need be counted
 FEWEST_STEPS, MOST_STEPS = 2000, 100_000  # below, a model has hardly learnt to copy; the paper's base takes 100,000
 VALIDATIONS = 40  # about so many in the longest run ...
@@ -261,7 +263,7 @@ def _length(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     slow = max(
         scale.warmup_steps, said.number("train.warmup_steps") or 1
     )  # a shortened warm-up is no reason to go faster
-    rate = min(float(f"{(width * slow) ** -0.5:.2g}"), MOST_RATE)
+    rate = min(float(f"{peak_rate(width, slow):.2g}"), MOST_RATE)
     formula = f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5, {MOST_RATE} at most"
     yield "train.learning_rate", rate, formula
 

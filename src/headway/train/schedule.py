@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from headway.config.learning_rate import peak_rate
 from headway.config.schema import TrainConfig
 
 UP_TO_THE_END = ("linear", "cosine")  # schedules that max_steps shapes
@@ -33,20 +34,20 @@ def noam(step: int, *, d_model: int, warmup_steps: int, peak: float | None = Non
 
 def linear(step: int, *, d_model: int, warmup_steps: int, peak: float | None = None, max_steps: int) -> float:
     """Up to the peak at ``warmup_steps``, then straight down to 0 at ``max_steps``."""
-    height = _height(d_model, warmup_steps, peak=peak)
+    height = peak_rate(d_model, warmup_steps, given=peak)
     return height * _risen(step, warmup_steps) * (1.0 - _gone(step, warmup_steps, max_steps=max_steps))
 
 
 def cosine(step: int, *, d_model: int, warmup_steps: int, peak: float | None = None, max_steps: int) -> float:
     """Up to the peak at ``warmup_steps``, then down to 0 at ``max_steps`` by half a cosine."""
-    height = _height(d_model, warmup_steps, peak=peak)
+    height = peak_rate(d_model, warmup_steps, given=peak)
     gone = _gone(step, warmup_steps, max_steps=max_steps)
     return height * _risen(step, warmup_steps) * 0.5 * (1.0 + math.cos(math.pi * gone))
 
 
 def constant(step: int, *, d_model: int, warmup_steps: int, peak: float | None = None, max_steps: int = 0) -> float:
     """Up to the peak at ``warmup_steps``, then flat, wherever the run ends."""
-    return _height(d_model, warmup_steps, peak=peak) * _risen(step, warmup_steps)
+    return peak_rate(d_model, warmup_steps, given=peak) * _risen(step, warmup_steps)
 
 
 SCHEDULES: dict[str, Schedule] = {"noam": noam, "linear": linear, "cosine": cosine, "constant": constant}
@@ -77,10 +78,6 @@ def early_end(train: TrainConfig, *, epoch_steps: Callable[[], int]) -> list[str
         f"train.schedule {train.schedule} falls to 0 at train.max_steps = {train.max_steps:,}, but "
         f"{' and '.join(ends)}: a run that ends earlier ends at a higher rate"
     ]
-
-
-def _height(d_model: int, warmup_steps: int, *, peak: float | None) -> float:
-    return (d_model * warmup_steps) ** -0.5 if peak is None else peak
 
 
 def _risen(step: int, warmup_steps: int) -> float:

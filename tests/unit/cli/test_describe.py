@@ -6,10 +6,9 @@ import sys
 
 import pytest
 
-from headway.cli.describe import peak_learning_rate
 from headway.cli.main import main
 from headway.config.load import load_text, recipe_names
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.schema import ModelConfig
 from headway.folder.contents import FolderConfig, write_folder
 from headway.text.bpe import learn_bpe
 
@@ -90,10 +89,9 @@ def test_memory_is_told_for_the_microbatch_and_precision_of_the_recipe(capsys):
     assert described(capsys, "base", "--set", "train.precision=bf16")["training_memory"]["total"] < plain["total"]
 
 
-def test_the_peak_learning_rate_is_the_paper_s_unless_set():
-    assert peak_learning_rate(TrainConfig(), 512) == pytest.approx(6.98771e-4, rel=1e-6)
-    assert peak_learning_rate(TrainConfig(), 1024) == pytest.approx(4.94106e-4, rel=1e-6)
-    assert peak_learning_rate(TrainConfig(learning_rate=0.005), 512) == 0.005
+def test_a_rate_of_the_recipe_is_the_peak(capsys):
+    facts = described(capsys, "base", "--set", "train.learning_rate=0.005")
+    assert facts["peak_learning_rate"] == 0.005
 
 
 @pytest.mark.parametrize("name", ["big", "wmt14-en-de-big", "wmt14-en-fr-big"])
