@@ -6,7 +6,7 @@ Shapes: N real target tokens, D d_model, V vocabulary, C tokens of a chunk.
 import torch
 from torch import Tensor
 
-from headway.train.loss import chunks
+from headway.train.chunked import chunks
 
 
 @torch.inference_mode()
@@ -17,7 +17,7 @@ def correct_tokens(hidden_ND: Tensor, weight_VD: Tensor, *, target_N: Tensor, bi
     """
     matrix_VD = weight_VD.to(hidden_ND.dtype)
     count = torch.zeros((), dtype=torch.int64, device=hidden_ND.device)
-    for chunk in chunks(hidden_ND, weight_VD.shape[0]):
+    for chunk in chunks(len(target_N), hidden_ND, len(weight_VD)):
         logits_CV = hidden_ND[chunk] @ matrix_VD.T
         if bias_V is not None:
             logits_CV = logits_CV + bias_V

@@ -216,14 +216,14 @@ def test_activations_follow_the_stated_formula():
 
 
 def test_the_loss_takes_the_same_memory_for_any_number_of_tokens():
-    from headway.train.loss import BLOCK_BYTES, CHUNK_BYTES
+    from headway.train.chunked import BLOCK_BYTES, CHUNK_BYTES
 
     few, many = (training_memory(BASE, microbatch_tokens=tokens) for tokens in (7_000, 70_000))
     assert few.loss == many.loss == CHUNK_BYTES + (4 + 4) * 512 * 37_000 + 2 * BLOCK_BYTES
 
 
 def test_the_loss_of_a_small_vocabulary_takes_the_logits_of_a_chunk():
-    from headway.train.loss import BLOCK_BYTES, CHUNK_TOKENS
+    from headway.train.chunked import BLOCK_BYTES, CHUNK_TOKENS
 
     small = BASE.model_copy(update={"vocab_size": 997})
     memory = training_memory(small, microbatch_tokens=4093, value_bytes=2)

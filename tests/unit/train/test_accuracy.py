@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headway.train import loss
+from headway.train import chunked
 from headway.train.accuracy import correct_tokens
 
 
@@ -13,7 +13,7 @@ def test_correct_tokens_are_those_of_one_argmax_over_all_logits(monkeypatch, chu
     generator = torch.Generator().manual_seed(7)
     hidden_ND, weight_VD, bias_V = (torch.randn(size, generator=generator) for size in ((29, 5), (11, 5), (11,)))
     target_N = torch.randint(0, 11, (29,), generator=generator)
-    monkeypatch.setattr(loss, "CHUNK_TOKENS", chunk)
+    monkeypatch.setattr(chunked, "CHUNK_TOKENS", chunk)
     bias = bias_V if with_bias else None
     logits_NV = hidden_ND @ weight_VD.T + (bias_V if with_bias else 0.0)
     wanted = int((logits_NV.argmax(dim=1) == target_N).sum())

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from headway.train import loss as loss_module
+from headway.train import chunked
 from headway.train.consistency import Weights, chunked_consistency_loss, consistency_loss
 from headway.train.loss import smoothed_loss
 
@@ -100,21 +100,21 @@ def test_one_token_by_hand(name):
 def test_chunks_and_blocks_of_any_size_give_the_plain_value_and_all_gradients(
     monkeypatch, weights, chunk, block, biased
 ):
-    monkeypatch.setattr(loss_module, "CHUNK_TOKENS", chunk)
-    monkeypatch.setattr(loss_module, "BLOCK_BYTES", 2 * 4 * V * block)
+    monkeypatch.setattr(chunked, "CHUNK_TOKENS", chunk)
+    monkeypatch.setattr(chunked, "BLOCK_BYTES", 2 * 4 * V * block)
     for factor, label_smoothing in product((1.0, 0.37), (0.0, 0.1)):
         settings = {"weights": weights, "factor": factor, "biased": biased, "label_smoothing": label_smoothing}
         plain = with_gradients(consistency_loss, **settings)
-        chunked = with_gradients(chunked_consistency_loss, **settings)
-        assert len(plain) == len(chunked) == 3 + biased
-        for one, other in zip(plain, chunked, strict=True):
+        found = with_gradients(chunked_consistency_loss, **settings)
+        assert len(plain) == len(found) == 3 + biased
+        for one, other in zip(plain, found, strict=True):
             torch.testing.assert_close(other, one, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
 def test_the_chunked_gradients_are_those_of_small_steps_in_float64(monkeypatch, weights):
-    monkeypatch.setattr(loss_module, "CHUNK_TOKENS", 3)
-    monkeypatch.setattr(loss_module, "BLOCK_BYTES", 2 * 4 * 11 * 2)
+    monkeypatch.setattr(chunked, "CHUNK_TOKENS", 3)
+    monkeypatch.setattr(chunked, "BLOCK_BYTES", 2 * 4 * 11 * 2)
     leaves, target_N = random_case(dtype=torch.float64, num_tokens=5, vocab_size=11)
     assert torch.autograd.gradcheck(
         lambda *given: apply(chunked_consistency_loss, given, target_N, weights=weights)[0], leaves
@@ -221,7 +221,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_logits_never_exist_for_all_tokens(monkeypatch):
-    monkeypatch.setattr(loss_module, "CHUNK_TOKENS", 6)
+    monkeypatch.setattr(chunked, "CHUNK_TOKENS", 6)
     leaves, target_N = random_case()
     with Largest() as heard:
         apply(chunked_consistency_loss, leaves, target_N)[0].backward()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from headway.train import loss as loss_module
+from headway.train import chunked
 from headway.train.loss import chunked_smoothed_loss, smoothed_loss
 
 N, D, V = 23, 7, 41
@@ -49,23 +49,27 @@ def gradients(function, *, label_smoothing, factor, biased=False):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 22, 23, 1009])
+@pytest.mark.parametrize("block", [1, 3, 1009])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("factor", [1.0, 0.37])
 @pytest.mark.parametrize("biased", [False, True])
-def test_chunks_of_any_size_give_the_plain_value_and_all_gradients(monkeypatch, rows, label_smoothing, factor, biased):
-    monkeypatch.setattr(loss_module, "CHUNK_BYTES", 4 * V * rows)
+def test_chunks_of_any_size_give_the_plain_value_and_all_gradients(
+    monkeypatch, rows, block, label_smoothing, factor, biased
+):
+    monkeypatch.setattr(chunked, "CHUNK_BYTES", 4 * V * rows)
+    monkeypatch.setattr(chunked, "BLOCK_BYTES", 4 * V * block)
     plain = gradients(smoothed_loss, label_smoothing=label_smoothing, factor=factor, biased=biased)
-    chunked = gradients(chunked_smoothed_loss, label_smoothing=label_smoothing, factor=factor, biased=biased)
-    assert len(plain) == len(chunked) == 3 + biased
-    for one, other in zip(plain, chunked, strict=True):
+    found = gradients(chunked_smoothed_loss, label_smoothing=label_smoothing, factor=factor, biased=biased)
+    assert len(plain) == len(found) == 3 + biased
+    for one, other in zip(plain, found, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5)
 
 
 def test_a_chunk_smaller_than_one_row_still_takes_a_row(monkeypatch):
-    monkeypatch.setattr(loss_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(chunked, "CHUNK_BYTES", 1)
     plain = gradients(smoothed_loss, label_smoothing=0.1, factor=1.0)
-    chunked = gradients(chunked_smoothed_loss, label_smoothing=0.1, factor=1.0)
-    for one, other in zip(plain, chunked, strict=True):
+    found = gradients(chunked_smoothed_loss, label_smoothing=0.1, factor=1.0)
+    for one, other in zip(plain, found, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5)
 
 
