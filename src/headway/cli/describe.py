@@ -115,9 +115,15 @@ def _measure(subject: Subject, length: int) -> Sizes:
         return Sizes(counts, cost, length, None, 0, None)
     tokens = run.train.microbatch_tokens or run.train.batch_tokens
     peak = peak_rate(model.d_model, run.train.warmup_steps, given=run.train.learning_rate)
-    passes = 1 if run.train.consistency == "none" else 2
-    value_bytes = 2 if run.train.precision == "bf16" else 4
-    memory = training_memory(model, microbatch_tokens=passes * tokens, value_bytes=value_bytes, length=length)
+    memory = training_memory(
+        model,
+        microbatch_tokens=tokens,
+        value_bytes=2 if run.train.precision == "bf16" else 4,
+        length=length,
+        passes=1 if run.train.consistency == "none" else 2,
+        optimizer=run.train.optimizer,
+        moving_average=run.train.moving_average is not None,
+    )
     return Sizes(counts, cost, length, memory, tokens, peak)
 
 

@@ -51,6 +51,11 @@ class ParameterCounts:
         """All but the token and position embeddings and the bias of the logits."""
         return self.total - self.embedding - self.positions - self.output_bias
 
+    @property
+    def hidden(self) -> int:
+        """Those of attention and feed-forward networks, their few biases counted."""
+        return self.non_embedding - self.encoder_norm - self.decoder_norm
+
 
 @dataclass(frozen=True)
 class MultiplyAdds:
@@ -78,7 +83,7 @@ class TrainingMemory:
 
     weights: int
     gradients: int
-    moments: int
+    moments: int  # and the moving average
     activations: int
     loss: int
 
@@ -191,12 +196,20 @@ def cache_bytes_per_token(config: ModelConfig, *, value_bytes: int = 2) -> int:
 
 
 def training_memory(
-    config: ModelConfig, *, microbatch_tokens: int, value_bytes: int = 4, length: int = 27
+    config: ModelConfig,
+    *,
+    microbatch_tokens: int,
+    value_bytes: int = 4,
+    length: int = 27,
+    passes: int = 1,
+    optimizer: str = "adam",
+    moving_average: bool = False,
 ) -> TrainingMemory:
-    """Estimate the bytes that training takes for microbatches of so many tokens on each side.
+    """Estimate the bytes that training takes for microbatches of so many tokens on each side, in so many ``passes``.
 
-    Weights, their gradients and Adam's two moments: 4, 4 and 8 bytes a parameter. Activations kept for the backward
-    pass, in numbers a token, where attention is the fused kernel (no n x n matrix is kept):
+    Weights, their gradients and Adam's two moments: 4, 4 and 8 bytes a parameter, of Schedule-Free as of Adam; Muon
+    keeps 4 of the matrices of attention and feed-forward networks. A moving average takes 4 more. Activations kept for
+    the backward pass, in numbers a token, where attention is the fused kernel (no n x n matrix is kept):
 
     encoder layer: K + L + W + 2 U + ff for the projections, 6 d for two sub-layers: sum, norm and dropout mask of each
     decoder layer: K + L + W + 2 U + ff, for cross-attention K + 2 U a target and L + W a source token, 9 d for three
@@ -213,19 +226,21 @@ def training_memory(
     0.43 MB in bf16; counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
     chunks, whatever the tokens. torch itself takes some 0.3 GB more.
     """
-    parameters = count_parameters(config).total
+    counts = count_parameters(config)
+    moments = (12 if moving_average else 8) * counts.total - (4 * counts.hidden if optimizer == "muon" else 0)
+    kept = passes * microbatch_tokens * _kept_numbers(config, length)
     return TrainingMemory(
-        weights=4 * parameters,
-        gradients=4 * parameters,
-        moments=8 * parameters,
-        activations=round(OVERHEAD[value_bytes] * microbatch_tokens * _kept_numbers(config, length) * value_bytes),
-        loss=_loss_bytes(config, microbatch_tokens, value_bytes),
+        weights=4 * counts.total,
+        gradients=4 * counts.total,
+        moments=moments,
+        activations=round(OVERHEAD[value_bytes] * kept * value_bytes),
+        loss=_loss_bytes(config, min(LOSS_CHUNK_TOKENS, microbatch_tokens) * passes, value_bytes),
     )
 
 
-def _loss_bytes(config: ModelConfig, microbatch_tokens: int, value_bytes: int) -> int:
+def _loss_bytes(config: ModelConfig, rows: int, value_bytes: int) -> int:
     """A chunk's logits, its gradient of the softmax matrix, the sum of these, and twice a block in float32."""
-    logits = min(LOSS_CHUNK_BYTES, min(LOSS_CHUNK_TOKENS, microbatch_tokens) * config.vocab_size * value_bytes)
+    logits = min(LOSS_CHUNK_BYTES, rows * config.vocab_size * value_bytes)
     return logits + (value_bytes + 4) * config.d_model * config.vocab_size + 2 * LOSS_BLOCK_BYTES
 
 

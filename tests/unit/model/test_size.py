@@ -207,6 +207,20 @@ def test_weights_gradients_and_moments_take_sixteen_bytes_a_parameter():
     assert memory.weights + memory.gradients + memory.moments == 16 * 63_045_632
 
 
+def test_muon_keeps_four_bytes_of_hidden_matrices_and_an_average_takes_four_more():
+    hidden = 6 * (4 * 512**2 + 2 * 512 * 2048 + 2048 + 512) + 6 * (8 * 512**2 + 2 * 512 * 2048 + 2048 + 512)
+    muon = training_memory(BASE, microbatch_tokens=1, optimizer="muon")
+    assert muon.moments == 8 * 63_045_632 - 4 * hidden
+    averaged = training_memory(BASE, microbatch_tokens=1, moving_average=True)
+    assert averaged.moments == 12 * 63_045_632
+
+
+def test_two_passes_take_the_activations_and_logits_of_twice_the_tokens():
+    one, two = (training_memory(BASE, microbatch_tokens=97, passes=passes) for passes in (1, 2))
+    assert two.activations == pytest.approx(2 * one.activations, abs=1)
+    assert two.loss - one.loss == 97 * 37_000 * 4
+
+
 def test_activations_follow_the_stated_formula():
     memory = training_memory(BASE, microbatch_tokens=4093)
     encoder = 5 * 512 + 2048 + 6 * 512
