@@ -160,6 +160,17 @@ def choose(facts: CorpusFacts, given: Given) -> list[Choice]:
     return list(choices.values())
 
 
+def choosable(given: Given) -> list[dict[str, object]]:
+    """What may be chosen beside what is given: the values for a corpus of each row of ``SCALES``, from the smallest on.
+
+    The largest has so many words that it trains for the most steps there are.
+    """
+    sizes = [(scale.pairs or 1, MOST_WORDS * max(1, scale.pairs)) for scale in SCALES]
+    sizes[-1] = (ENOUGH_PAIRS, ENOUGH_PAIRS**2)
+    facts = (CorpusFacts(pairs, pairs, SideFacts(words), SideFacts(words), words, 80) for pairs, words in sizes)
+    return [chosen_values(choose(example, given)) for example in facts]
+
+
 def chosen_values(choices: list[Choice]) -> dict[str, object]:
     """The values of the keys that were not given."""
     return {choice.key: choice.value for choice in choices if choice.given is None}
@@ -205,18 +216,31 @@ def _vocabulary(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
 
 def _sizes(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     del facts
-    d_model, heads = scale.d_model, said.number("model.num_heads")
+    d_model = scale.d_model
+    heads = said.number("model.num_heads") or said.number("model.num_kv_heads")
     if heads and d_model % (2 * heads):  # an even number for each head, which rotary positions need
         d_model = _round_up(d_model, 2 * heads)
     yield "model.d_model", d_model, f"for {_range(scale)}; {scale.like}"
     width = said.number("model.d_model") or d_model
     ratio = scale.d_ff // scale.d_model
     yield "model.d_ff", ratio * width, f"{ratio} times d_model for {_range(scale)}; the paper has 4 times"
-    heads = max(count for count in range(1, scale.num_heads + 1) if width % count == 0)
+    heads = _heads(width, scale.num_heads, said)
     yield "model.num_heads", heads, f"of {width // heads} numbers each; the paper's have 64"
     layers = f"for {_range(scale)}, as for d_model"
     yield "model.num_encoder_layers", scale.num_layers, layers
     yield "model.num_decoder_layers", scale.num_layers, layers
+
+
+def _heads(width: int, most: int, said: _Said) -> int:
+    """The most heads that divide a width, and suit heads of keys and values and rotary positions where these are given.
+
+    More than ``most`` only where the heads of keys and values are. Where none suits, the schema has the last word.
+    """
+    kv_heads = said.number("model.num_kv_heads") or 1
+    turns = said.text("model.positions", "") == "rope" and said.number("model.d_k") is None  # pairs of a key's numbers
+    dividing = [count for count in range(1, max(most, kv_heads) + 1) if width % count == 0]
+    suiting = [count for count in dividing if count % kv_heads == 0 and not (turns and width // count % 2)]
+    return max(suiting or (count for count in dividing if count <= most))
 
 
 def _dropouts(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:

@@ -1,5 +1,6 @@
 """headway train --preset: reasons are printed, what is given wins, a run keeps its settings, and what is refused."""
 
+import json
 import re
 
 import pytest
@@ -45,6 +46,12 @@ def command(data, *overrides, options=("--preset", "auto"), languages=("en", "zh
 
 def recipe(data):
     return load(data / "run" / "training" / "recipe.toml")
+
+
+def steps(data):
+    """The steps of the run's log."""
+    log = (data / "run" / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    return [entry["step"] for entry in map(json.loads, log.splitlines()) if entry["event"] == "step"]
 
 
 def told(error, key):
@@ -147,11 +154,60 @@ def test_mistakes_are_told_before_the_text_is_read(data, capsys):
         ("model.d_ff=x", "model.d_ff: found"),
         ("model.num_kv_heads=7", "num_kv_heads 7 does not divide"),
         ("train.init=there", "the run begins with the model in there"),
+        ("train.batch_tokens=-97", "wanted 1 or more"),
+        ("text.bpe_dropout=0.1 text.model=unigram", "which has no merges to leave out"),
+        ("train.schedule=cosine train.warmup_steps=100000 train.max_steps=", "schedule cosine falls from"),
     ):
-        assert command(data, override) == 2
+        assert command(data, *override.split()) == 2
         assert message in capsys.readouterr().err
     assert command(data) == 2
     assert "a.tsv does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("train.schedule=cosine", "train.warmup_steps=4000", "train.max_steps="),  # a small corpus has 2,000 steps
+        ("model.d_model=", "model.num_kv_heads=8"),
+        ("model.d_model=100", "model.positions=rope"),
+        ("train.consistency=rdrop", "model.dropout=0.0"),  # a large corpus has no other dropout
+    ],
+)
+def test_what_suits_a_corpus_of_some_size_is_not_refused_before_it_is_read(data, capsys, overrides):
+    (data / "a.tsv").unlink()
+    assert command(data, *overrides) == 2
+    assert "a.tsv does not exist" in capsys.readouterr().err
+
+
+def test_what_does_not_suit_the_corpus_is_refused_once_it_is_counted(data, capsys):
+    assert command(data, "train.schedule=cosine", "train.warmup_steps=4000", "train.max_steps=") == 2
+    error = capsys.readouterr().err
+    assert "counting the training text" in error
+    assert "schedule cosine falls from warmup_steps (4,000) to max_steps (2,000)" in error
+
+
+def test_a_first_look_is_lengthened_by_leaving_its_minutes_out(data, capsys):
+    assert command(data, "train.max_steps=3", "train.max_minutes=1e-9") == 0
+    assert recipe(data).train.max_minutes == 1e-9
+    assert "step 3" not in capsys.readouterr().err
+    assert command(data, "train.max_steps=3") == 0
+    assert recipe(data).train.max_minutes is None
+    assert steps(data) == [1, 2, 3]
+
+
+def test_other_minutes_are_taken_when_a_run_goes_on(data):
+    assert command(data, "train.max_steps=3", "train.max_minutes=1e-9") == 0
+    assert command(data, "train.max_steps=3", "train.max_minutes=59") == 0
+    assert recipe(data).train.max_minutes == 59
+    assert steps(data) == [1, 2, 3]
+
+
+def test_a_setting_that_is_not_chosen_and_left_out_when_a_run_goes_on_is_refused_by_name(data, capsys):
+    assert command(data, "train.clip_norm=1.0") == 0
+    capsys.readouterr()
+    assert command(data, "train.max_steps=2") == 2
+    assert "train.clip_norm" in capsys.readouterr().err
+    assert command(data, "train.max_steps=2", "train.clip_norm=1.0") == 0
 
 
 def test_a_named_preset_gives_the_model_and_the_rest_of_the_recipe_stays(data, capsys):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config.auto import SCALES, CorpusFacts, SideFacts, choose, chosen_values
+from headway.config.auto import SCALES, CorpusFacts, SideFacts, choosable, choose, chosen_values
 from headway.config.load import build, draft_text
 from headway.config.presets import BASE
 from headway.errors import ConfigError
@@ -207,6 +207,42 @@ def test_the_width_fits_any_number_of_heads_that_is_given(facts, heads):
     model = config_of(facts, f"model.num_heads={heads}", "model.positions=rope").model
     assert model.num_heads == heads
     assert model.d_model >= config_of(facts).model.d_model
+
+
+@given(corpora, st.integers(1, 40))
+def test_heads_and_width_fit_any_number_of_heads_of_keys_and_values_that_is_given(facts, heads):
+    model = config_of(facts, f"model.num_kv_heads={heads}", "model.positions=rope").model
+    assert model.num_kv_heads == heads
+    assert model.d_model >= config_of(facts).model.d_model
+
+
+@pytest.mark.parametrize(
+    ("overrides", "heads"),
+    [
+        (("model.d_model=100",), 4),
+        (("model.d_model=100", "model.positions=rope"), 2),  # 4 heads had 25 numbers, 3 do not divide
+        (("model.d_model=100", "model.positions=rope", "model.d_k=6"), 4),
+        (("model.d_model=96", "model.num_kv_heads=3"), 3),  # the most is 4
+        (("model.d_model=96", "model.num_kv_heads=2"), 4),
+        (("model.d_model=96", "model.num_kv_heads=8"), 8),
+        (("model.num_kv_heads=1",), 4),
+    ],
+)
+def test_heads_suit_what_is_given_by_hand(overrides, heads):
+    assert config_of(corpus(30_000), *overrides).model.num_heads == heads
+
+
+@given(corpora)
+def test_what_may_be_chosen_has_every_key_that_is_ever_chosen(facts):
+    keys = {key for values in choosable({}) for key in values}
+    assert chosen_values(choose(facts, {})).keys() <= keys
+
+
+@given(corpora, st.integers(1, 100_000), st.integers(1, 10**6))
+def test_no_corpus_trains_longer_than_the_largest_that_may_come(facts, warmup, batch):
+    given_keys = {"train.warmup_steps": warmup, "train.batch_tokens": batch}
+    assert chosen_values(choose(facts, given_keys))["train.max_steps"] <= choosable(given_keys)[-1]["train.max_steps"]
+    assert [values["model.dropout"] for values in choosable({})] == [scale.dropout for scale in SCALES]
 
 
 def test_what_depends_on_a_given_value_follows_it():
