@@ -1,15 +1,22 @@
 """Training speed beside the peers: the same model, the same batches, in turn, each case in a process of its own.
 
     python bench/train.py --model base --threads 2
+    python bench/train.py --model base --threads 2 --quick
     python bench/train.py --model tiny --threads 2 --data runs/multi30k-en-de
     python bench/train.py --memory
     python bench/train.py --waiting --model tiny
 
 Every case begins with the same weights and goes through the same batches with the same label smoothing; the losses of
 its first steps are printed, so that a comparison of unlike things shows. Rounds go through all cases in turn; told are
-the median and the range. Tokens are real ones, of source and target, EOS counted. The limit is what the model's matrix
-products alone would allow: their FLOPs (forward and two backward) at the bf16 speed that torch's products have at the
-model's own shapes, measured in every round.
+the median and the range. Tokens are real ones, of source and target, EOS counted.
+
+A limit is what the model's matrix products alone would allow: their FLOPs (forward and two backward) at the speed that
+torch's products have, measured in every round: at the model's own shapes, and as if all were as fast as the best shape.
+
+`headway train` has the C library keep freed memory and oneDNN the code of few shapes (headway/train/memory.py), and so
+has its case here. That helps any process of torch, so every peer has two rows: as people run it, and "kept memory",
+with the same settings in its environment. transformers has two implementations of attention: each runs in every round,
+and the row of HF is the one whose median is higher.
 
 Another toolkit may live in an interpreter of its own: --peer-python joeynmt=PATH/bin/python.
 """
@@ -24,8 +31,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +43,7 @@ from headway.config.schema import ModelConfig, TrainConfig
 from headway.data.batch import Batch
 from headway.data.loader import batches
 from headway.model.build import build_transformer, export_weights
+from headway.train.memory import LARGEST, SHAPES, settle_memory
 from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.step import train_step
@@ -54,11 +63,60 @@ from workload import (
 HERE = Path(__file__).parent
 NAMES = {"headway": "Headway", "hf": "HF MarianMT", "torch": "torch.nn.Transformer", "joeynmt": "JoeyNMT"}
 PRECISIONS = ("float32", "bf16")
-TRIAL_STEPS = 2
+LIMITED = ("bf16", "float32")  # the order of the limits in the table
+ATTENTIONS = ("eager", "sdpa")
+KEPT_MEMORY = {  # what settle_memory does, for a process that has no Headway: glibc and oneDNN read it as they begin
+    **SHAPES,
+    "MALLOC_MMAP_THRESHOLD_": str(LARGEST),
+    "MALLOC_TRIM_THRESHOLD_": str(LARGEST),
+    "MALLOC_ARENA_MAX": "1",
+}
+KEPT = "kept"
+RIVALS = ("hf-float32", "hf-float32-kept", "hf-bf16", "hf-bf16-kept")
+LIMITS = {"own_shapes": "the model's own shapes", "fastest_shape": "the best shape"}
+WANTED_SHARE = 0.5  # of the limit, in bf16
 SHOWN_LOSSES = 3
 MEMORY_STEPS = (12_500, 25_000)  # tokens on each side of a step
 MEMORY_MICROBATCHES = (1_568, 3_136, 6_272, 12_544)
 SENTENCE = 28  # tokens on each side, EOS counted
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: who trains, in which precision, and whether a peer is given Headway's settings of memory."""
+
+    trainer: str
+    precision: str
+    kept: bool = False
+
+    def __str__(self) -> str:
+        return "-".join([self.trainer, self.precision, *([KEPT] if self.kept else [])])
+
+    @property
+    def title(self) -> str:
+        """As the table has it."""
+        return ", ".join([NAMES[self.trainer], self.precision, *(["kept memory"] if self.kept else [])])
+
+    def environment(self, outer: Mapping[str, str], *, threads: int) -> dict[str, str]:
+        """Of its process: what a shell may say of memory is taken out, so that a plain row is plain."""
+        found = {name: value for name, value in outer.items() if name not in KEPT_MEMORY}
+        return {**found, **(KEPT_MEMORY if self.kept else {}), "OMP_NUM_THREADS": str(threads)}
+
+
+def parse_case(text: str) -> Case:
+    """``hf-bf16``, or ``hf-bf16-kept``."""
+    match text.split("-"):
+        case [trainer, precision] if trainer in NAMES and precision in PRECISIONS:
+            return Case(trainer, precision)
+        case [trainer, precision, "kept"] if trainer in NAMES and precision in PRECISIONS and trainer != "headway":
+            return Case(trainer, precision, kept=True)
+    wanted = f"{', '.join(NAMES)} with -{' or -'.join(PRECISIONS)}, and of a peer -{KEPT} behind it"
+    raise argparse.ArgumentTypeError(f"{text!r} is no case; wanted {wanted} (Headway always keeps memory)")
+
+
+def parse_cases(text: str) -> list[Case]:
+    """Several, by commas."""
+    return [parse_case(part) for part in text.split(",")]
 
 
 class Race:
@@ -69,55 +127,46 @@ class Race:
         self.folder = folder
         self.config, self.batches = model_and_batches(settings)
         self.pythons = dict(pair.split("=", 1) for pair in settings.peer_python)
-        self.attention: dict[str, str] = {}
-        self.trials: dict[str, float] = {}
-        self.results: dict[str, list[dict]] = {}
+        self.results: dict[str, dict[str, list[dict]]] = {}  # by case, then by attention
         self.speeds: dict[str, list[MatrixSpeed]] = {precision: [] for precision in PRECISIONS}
         write_batches(folder / "batches.npz", self.batches)
         np.savez(folder / "weights.npz", **export_weights(build_transformer(self.config, seed=SEED)))
 
-    def run_case(self, trainer: str, precision: str, *, attention: str, steps: int) -> dict:
+    def run_case(self, case: Case, *, attention: str) -> dict:
         """One process: the speed, losses and peak memory of one case."""
         specification = {
-            "trainer": trainer,
-            "precision": precision,
+            "trainer": case.trainer,
+            "precision": case.precision,
             "attention": attention,
             "sizes": self.config.model_dump(),
             "batches": str(self.folder / "batches.npz"),
             "weights": str(self.folder / "weights.npz"),
             "warm_up": self.settings.warm_up,
-            "steps": steps,
+            "steps": self.settings.steps,
             "threads": self.settings.threads,
             "device": self.settings.device,
         }
         path = self.folder / "specification.json"
         path.write_text(json.dumps(specification), encoding="utf-8")
         finished = subprocess.run(
-            [self.pythons.get(trainer, sys.executable), str(HERE / "trainers.py"), str(path)],
+            [self.pythons.get(case.trainer, sys.executable), str(HERE / "trainers.py"), str(path)],
             check=False,
             capture_output=True,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(self.settings.threads)},
+            env=case.environment(os.environ, threads=self.settings.threads),
         )
         if finished.returncode:
-            raise SystemExit(f"{trainer}, {precision}:\n{finished.stderr}")
+            raise SystemExit(f"{case}:\n{finished.stderr}")
         return json.loads(finished.stdout)
 
-    def choose_attention(self, precision: str) -> str:
-        """The implementation that is faster in transformers on this machine, tried for some steps."""
-        if self.settings.hf_attention != "auto":
-            return self.settings.hf_attention
-        for attention in ("eager", "sdpa"):
-            result = self.run_case("hf", precision, attention=attention, steps=TRIAL_STEPS)
-            self.trials[f"{attention}, {precision}"] = result["tokens_per_second"]
-        return max(("eager", "sdpa"), key=lambda attention: self.trials[f"{attention}, {precision}"])
+    def attentions(self, case: Case) -> tuple[str, ...]:
+        """What there is to choose from in transformers; of the others the one they have."""
+        if case.trainer != "hf":
+            return ("own",)
+        return ATTENTIONS if self.settings.hf_attention == "auto" else (self.settings.hf_attention,)
 
     def run(self) -> None:
         """All rounds."""
-        cases = [case.rsplit("-", 1) for case in self.settings.cases]
-        for trainer, precision in cases:
-            if trainer == "hf":
-                self.attention[precision] = self.choose_attention(precision)
         for number in range(self.settings.rounds):
             for precision in PRECISIONS:
                 self.speeds[precision].append(
@@ -129,12 +178,12 @@ class Race:
                         at_least=self.settings.matrix_seconds,
                     )
                 )
-            for trainer, precision in cases:
-                attention = self.attention.get(precision, "sdpa")
-                result = self.run_case(trainer, precision, attention=attention, steps=self.settings.steps)
-                self.results.setdefault(f"{trainer}-{precision}", []).append(result)
-                told = f"round {number + 1}, {trainer}, {precision}: {result['tokens_per_second']:,.0f} tokens/s"
-                print(told, file=sys.stderr, flush=True)
+            for case in self.settings.cases:
+                for attention in self.attentions(case):
+                    result = self.run_case(case, attention=attention)
+                    self.results.setdefault(str(case), {}).setdefault(attention, []).append(result)
+                    told = f"{case}, attention {attention}: {result['tokens_per_second']:,.0f} tokens/s"
+                    print(f"round {number + 1}, {told}", file=sys.stderr, flush=True)
 
     @property
     def flops_per_token(self) -> float:
@@ -142,49 +191,64 @@ class Race:
         flops = sum(product.flops for batch in self.batches for product in products(self.config, batch))
         return flops / sum(batch.num_tokens for batch in self.batches)
 
-    def speed(self, precision: str, name: str) -> float:
-        """The median over rounds of one measured matrix speed, FLOPs a second."""
-        return statistics.median(getattr(speed, name) for speed in self.speeds[precision])
+    def limits(self, precision: str) -> dict[str, float]:
+        """Tokens a second of the matrix products alone, by the speed that is taken: the median over rounds."""
+        return {
+            name: statistics.median(getattr(speed, name) for speed in self.speeds[precision]) / self.flops_per_token
+            for name in LIMITS
+        }
 
-    def rates(self, case: str) -> list[float]:
-        """Tokens a second, round by round."""
-        return [result["tokens_per_second"] for result in self.results.get(case, [])]
+    def medians(self, case: str) -> dict[str, float]:
+        """Tokens a second by attention."""
+        found = self.results.get(case, {})
+        return {attention: statistics.median(rates_of(results)) for attention, results in found.items()}
+
+    def fastest(self, case: str) -> list[dict]:
+        """Round by round, what the attention with the highest median gave; nothing where the case did not run."""
+        medians = self.medians(case)
+        return self.results[case][max(medians, key=medians.__getitem__)] if medians else []
 
     def ratio(self, case: str, other: str) -> float | None:
         """The median over rounds of what this case did beside the other one in the same round."""
-        pairs = list(zip(self.rates(case), self.rates(other), strict=False))
+        pairs = list(zip(rates_of(self.fastest(case)), rates_of(self.fastest(other)), strict=False))
         return statistics.median(mine / its for mine, its in pairs) if pairs else None
+
+    def row(self, case: Case) -> dict:
+        """What the table and --json have of one case."""
+        results = self.fastest(str(case))
+        rate = statistics.median(rates_of(results))
+        limited = dict.fromkeys(("bf16", case.precision))  # float32 against both
+        return {
+            "title": case.title,
+            "tokens_per_second": rate,
+            "rounds": rates_of(results),
+            "attentions": self.medians(str(case)),
+            "ratios": {rival: self.ratio(str(case), rival) for rival in RIVALS},
+            "shares": {kind: {name: rate / value for name, value in self.limits(kind).items()} for kind in limited},
+            "peak_bytes": max(result["peak_bytes"] for result in results),
+            "before_bytes": max(result["before_bytes"] for result in results),
+            "parameters": results[0]["parameters"],
+            "first_losses": results[0]["losses"][:SHOWN_LOSSES],
+        }
 
     def summary(self) -> dict:
         """Everything that was measured, for --json."""
-        limit = self.speed("bf16", "own_shapes") / self.flops_per_token
         return {
             "model": self.settings.model,
             "threads": self.settings.threads,
+            "steps": self.settings.steps,
+            "rounds": self.settings.rounds,
             "torch": torch.__version__,
             "python": platform.python_version(),
-            "attention": self.attention,
-            "attention_trials": self.trials,
             "flops_per_token": self.flops_per_token,
-            "matrix_flops_per_second": {
-                precision: {name: self.speed(precision, name) for name in ("own_shapes", "fastest_shape")}
-                for precision in PRECISIONS
-            },
-            "limit_tokens_per_second": limit,
-            "cases": {
-                case: {
-                    "tokens_per_second": statistics.median(self.rates(case)),
-                    "rounds": self.rates(case),
-                    "ratio_to_hf_float32": self.ratio(case, "hf-float32"),
-                    "ratio_to_hf_bf16": self.ratio(case, "hf-bf16"),
-                    "share_of_limit": statistics.median(self.rates(case)) / limit,
-                    "peak_bytes": max(result["peak_bytes"] for result in results),
-                    "parameters": results[0]["parameters"],
-                    "first_losses": results[0]["losses"][:SHOWN_LOSSES],
-                }
-                for case, results in self.results.items()
-            },
+            "limits": {precision: self.limits(precision) for precision in PRECISIONS},
+            "cases": {str(case): self.row(case) for case in self.settings.cases},
         }
+
+
+def rates_of(results: list[dict]) -> list[float]:
+    """Tokens a second, round by round."""
+    return [result["tokens_per_second"] for result in results]
 
 
 def model_and_batches(settings: argparse.Namespace) -> tuple[ModelConfig, list[Batch]]:
@@ -210,37 +274,46 @@ def race(settings: argparse.Namespace) -> dict:
         contest = Race(settings, Path(folder))
         contest.run()
     found = contest.summary()
-    print("| case | tokens a second | range | x HF float32 | x HF bf16 | peak memory | of the limit |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for name, case in found["cases"].items():
-        trainer, precision = name.rsplit("-", 1)
+    heads = ["x HF float32", "x it, kept memory", "x HF bf16", "x it, kept memory", "peak memory"]
+    heads += ["of it before the first step", "of the bf16 limit, own shapes / best", "of the float32 limit, the same"]
+    print(f"| case | tokens a second | range | {' | '.join(heads)} |")
+    print(f"|---|{'---:|' * (len(heads) + 2)}")
+    for case in found["cases"].values():
         cells = [
-            f"{NAMES[trainer]}, {precision}",
+            case["title"],
             f"{case['tokens_per_second']:,.0f}",
             f"{min(case['rounds']):,.0f} to {max(case['rounds']):,.0f}",
-            *(f"{case[key]:.2f}" if case[key] else "" for key in ("ratio_to_hf_float32", "ratio_to_hf_bf16")),
-            f"{case['peak_bytes'] / 2**30:.2f} GiB",
-            f"{case['share_of_limit']:.0%}",
+            *("" if ratio is None else f"{ratio:.2f}" for ratio in case["ratios"].values()),
+            *(f"{case[key] / 2**30:.2f} GiB" for key in ("peak_bytes", "before_bytes")),
+            *(" / ".join(f"{share:.0%}" for share in case["shares"].get(kind, {}).values()) for kind in LIMITED),
         ]
         print(f"| {' | '.join(cells)} |")
-    tell_limit(found)
+    tell_limits(found)
+    tell_cases(found["cases"])
     return found
 
 
-def tell_limit(found: dict) -> None:
-    """What stands below the table."""
-    print()
-    print(f"{found['flops_per_token'] / 1e6:,.1f} million FLOPs a token in matrix products, forward and backward.")
-    for precision, speeds in found["matrix_flops_per_second"].items():
-        own, fastest = (speeds[name] / 1e9 for name in ("own_shapes", "fastest_shape"))
-        print(
-            f"Matrix products, {precision}: {own:,.0f} GFLOP/s at the model's own shapes, {fastest:,.0f} at the best."
-        )
-    best = found["matrix_flops_per_second"]["bf16"]["fastest_shape"] / found["flops_per_token"]
-    print(f"Limit in bf16: {found['limit_tokens_per_second']:,.0f} tokens/s ({best:,.0f} if all shapes were the best).")
-    for name, rate in found["attention_trials"].items():
-        print(f"HF attention tried: {name}: {rate:,.0f} tokens/s")
-    for name, case in found["cases"].items():
+def tell_limits(found: dict) -> None:
+    """What the matrix products alone allow."""
+    flops = found["flops_per_token"]
+    print(f"\n{flops / 1e6:,.1f} million FLOPs a token in matrix products, forward and backward.")
+    for precision, limits in found["limits"].items():
+        for name, rate in limits.items():
+            speed = f"{rate * flops / 1e9:,.0f} GFLOP/s"
+            print(f"Limit in {precision}, all products as fast as at {LIMITS[name]} ({speed}): {rate:,.0f} tokens/s")
+    if "headway-bf16" in found["cases"]:
+        for name, share in found["cases"]["headway-bf16"]["shares"]["bf16"].items():
+            verdict = "reached" if share >= WANTED_SHARE else "missed"
+            print(f"{WANTED_SHARE:.0%} of the bf16 limit at {LIMITS[name]}: {verdict}, Headway has {share:.1%}")
+
+
+def tell_cases(cases: dict[str, dict]) -> None:
+    """That the cases are alike, and what was chosen between."""
+    for name, case in cases.items():
+        if len(case["attentions"]) > 1:
+            tried = ", ".join(f"{attention} {rate:,.0f}" for attention, rate in case["attentions"].items())
+            print(f"{name}: tokens/s by attention: {tried}")
+    for name, case in cases.items():
         losses = ", ".join(f"{loss:.4f}" for loss in case["first_losses"])
         print(f"{name}: {case['parameters']:,} parameters; losses of the first steps {losses}")
 
@@ -273,6 +346,7 @@ def headway_trainer(config: ModelConfig, precision: str) -> Callable[[list[Batch
 
 def measure_memory(model: str, step_tokens: int, microbatch_tokens: int, precision: str, threads: int) -> dict:
     """Peak memory of one step, after a small one that makes Adam's moments."""
+    settle_memory()
     torch.set_num_threads(threads)
     config = MODELS[model]
     step = headway_trainer(config, precision)
@@ -310,6 +384,7 @@ def memory(settings: argparse.Namespace) -> dict:
 
 def measure_waiting(config: ModelConfig, settings: argparse.Namespace) -> dict:
     """Seconds between two steps that pass in the loader, and all seconds."""
+    settle_memory()
     torch.set_num_threads(settings.threads)
     step = headway_trainer(config, settings.precision or "bf16")
     waited: list[float] = []
@@ -352,8 +427,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", choices=MODELS, default="base")
     parser.add_argument("--data", type=Path, help="prepared data, or a run's folder; else drawn")
-    parser.add_argument("--cases", type=lambda text: text.split(","), help="trainer-precision, by commas")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cases", type=parse_cases, help="trainer-precision or peer-precision-kept, by commas")
+    parser.add_argument("--quick", action="store_true", help="Headway and HF alone, one round")
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--steps", type=int, help="counted in each round")
     parser.add_argument("--warm-up", type=int, help="steps before them")
     parser.add_argument("--sentences", type=int, default=96, help="a batch, where all have one length")
@@ -371,12 +447,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--precision", choices=PRECISIONS, help="of --memory (both) and --waiting (bf16)")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     settings = parser.parse_args()
+    settings.rounds = (1 if settings.quick else 3) if settings.rounds is None else settings.rounds
     many = settings.model == "tiny" or settings.waiting  # short steps, of unlike shapes
     settings.steps = (20 if many else 3) if settings.steps is None else settings.steps
     settings.warm_up = (4 if many else 1) if settings.warm_up is None else settings.warm_up
     if settings.cases is None:
-        trainers = ["headway", "hf", "torch", *(pair.split("=")[0] for pair in settings.peer_python)]
-        settings.cases = [f"{trainer}-{precision}" for trainer in trainers for precision in PRECISIONS]
+        others = [] if settings.quick else ["torch", *(pair.split("=")[0] for pair in settings.peer_python)]
+        settings.cases = [Case("headway", precision) for precision in PRECISIONS]
+        for trainer in ("hf", *others):
+            settings.cases += [Case(trainer, precision, kept) for precision in PRECISIONS for kept in (False, True)]
     return settings
 
 

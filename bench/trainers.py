@@ -4,8 +4,8 @@
 
 Every case reads the same batches and begins with the same weights, made over to its own names and layout. Dropout is
 where the paper has it (sums of embedding and position, outputs of sub-layers), and nowhere else. The peers get torch's
-fused AdamW, no clipping, and of what they offer what is faster here. Only what a case needs is imported, so that a peer
-may live in another interpreter, without Headway.
+fused AdamW, no clipping. Headway keeps freed memory, as `headway train` does. Only what a case needs is imported, so
+that a peer may live in another interpreter, without Headway.
 """
 
 import json
@@ -349,12 +349,17 @@ def peak_bytes(device: str) -> int:
 
 def run(spec: Specification) -> dict[str, object]:
     """Some steps that are not counted, then those that are."""
+    if spec["trainer"] == "headway":
+        from headway.train.memory import settle_memory
+
+        settle_memory()  # as `headway train` does; a peer is given the same by its environment
     torch.set_num_threads(spec["threads"])
     batches = read_batches(Path(spec["batches"]))
     with np.load(spec["weights"]) as arrays:
         weights = {name: arrays[name] for name in arrays.files}
     model, step = TRAINERS[spec["trainer"]](spec, weights)
     del weights
+    before = peak_bytes(spec["device"])
     losses: list[float] = []
     seconds: list[float] = []
     tokens: list[int] = []
@@ -369,6 +374,7 @@ def run(spec: Specification) -> dict[str, object]:
         "tokens_per_second": sum(tokens[counted]) / sum(seconds[counted]),
         "seconds": seconds,
         "losses": losses,
+        "before_bytes": before,
         "peak_bytes": peak_bytes(spec["device"]),
         "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
     }

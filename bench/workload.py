@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headway.config.presets import BASE, BIG, TINY
 from headway.config.schema import ModelConfig
 from headway.data.batch import Batch
 from headway.data.batching import plan
@@ -23,18 +24,10 @@ from headway.data.store import Store, StoreWriter
 
 # Attention has biases, as in every peer, so that all have the same parameters.
 MODELS = {
-    "base": ModelConfig(attention_bias=True),
-    "big": ModelConfig(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3, attention_bias=True),
-    "tiny": ModelConfig(
-        vocab_size=8000,
-        d_model=128,
-        d_ff=256,
-        num_heads=4,
-        num_encoder_layers=4,
-        num_decoder_layers=4,
-        dropout=0.3,
-        attention_bias=True,
-    ),
+    **{
+        name: preset.model_copy(update={"attention_bias": True})
+        for name, preset in (("base", BASE), ("big", BIG), ("tiny", TINY))
+    },
     "smallest": ModelConfig(  # to try the scripts with
         vocab_size=97, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, attention_bias=True
     ),
