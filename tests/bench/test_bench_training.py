@@ -1,7 +1,9 @@
 """bench/train.py and bench/cost.py at the smallest sizes: they compare like with like. No time is asserted."""
 
+import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from headway.config.presets import PRESETS
 from headway.model.build import build_transformer, export_weights
 from headway.model.size import count_multiply_adds
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-MODULES = ("trainers", "workload", "cost", "plot")
+MODULES = ("train", "trainers", "workload", "cost", "plot")
 
 
 @pytest.fixture(scope="module")
@@ -107,23 +110,116 @@ def test_drawn_captions_are_as_long_as_multi30ks(scripts):
     assert target.mean() == pytest.approx(12.44, abs=0.2)
 
 
-def test_a_race_tells_all_cases_with_ratios_and_the_limit(tmp_path):
+def test_the_models_are_the_presets_with_biases_in_attention(scripts):
+    for name in ("base", "big", "tiny"):
+        differing = PRESETS[name].model_dump().items() ^ scripts["workload"].MODELS[name].model_dump().items()
+        assert differing == {("attention_bias", False), ("attention_bias", True)}
+
+
+KEEPS_MEMORY = """
+from pathlib import Path
+def resident():
+    return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) / 1024
+blocks = [bytearray(b"x") * 4_000_000 for _ in range(25)]
+full = resident()
+del blocks
+print(full - resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc reads these settings")
+def test_a_kept_row_keeps_freed_memory_and_a_plain_one_gives_it_back_whatever_the_shell_says(scripts):
+    train = scripts["train"]
+    given_back = {}
+    for kept in (False, True):
+        environment = train.Case("hf", "bf16", kept).environment({**os.environ, **train.KEPT_MEMORY}, threads=3)
+        assert environment["OMP_NUM_THREADS"] == "3"
+        assert ("ONEDNN_PRIMITIVE_CACHE_CAPACITY" in environment) is kept
+        finished = subprocess.run(
+            [sys.executable, "-c", KEEPS_MEMORY], env=environment, capture_output=True, check=True
+        )
+        given_back[kept] = float(finished.stdout)
+    assert given_back[False] > 80  # MB of 100
+    assert given_back[True] < 20
+
+
+@pytest.mark.parametrize("text", ["headway-bf16-kept", "hf", "hf-bf16-cold", "nobody-bf16", "hf-int8"])
+def test_a_case_that_is_none_is_refused(scripts, text):
+    with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is no case"):
+        scripts["train"].parse_case(text)
+
+
+@pytest.mark.parametrize("text", ["headway-bf16", "hf-float32", "joeynmt-bf16-kept"])
+def test_a_case_is_written_as_it_is_read(scripts, text):
+    assert str(scripts["train"].parse_case(text)) == text
+
+
+def test_headways_case_keeps_memory_before_anything_else(scripts, monkeypatch):
+    def settled():
+        raise InterruptedError
+
+    monkeypatch.setattr("headway.train.memory.settle_memory", settled)
+    monkeypatch.setattr(scripts["train"], "settle_memory", settled)
+    train = scripts["train"]
+    for call in (
+        lambda: scripts["trainers"].run({"trainer": "headway"}),
+        lambda: train.measure_memory("smallest", 56, 28, "float32", 1),
+        lambda: train.measure_waiting(train.MODELS["smallest"], argparse.Namespace()),
+    ):
+        with pytest.raises(InterruptedError):
+            call()
+
+
+def test_the_faster_attention_over_all_rounds_is_hfs_and_ratios_pair_rounds(scripts):
+    train = scripts["train"]
+    contest = object.__new__(train.Race)
+    rates = {
+        "headway-bf16": {"own": [6.0, 20.0, 10.0]},
+        "hf-bf16": {"eager": [90.0, 2.0, 2.0], "sdpa": [3.0, 4.0, 5.0]},  # eager: the best round, not the best median
+    }
+    contest.results = {
+        case: {name: [{"tokens_per_second": rate} for rate in rounds] for name, rounds in found.items()}
+        for case, found in rates.items()
+    }
+    assert train.rates_of(contest.fastest("hf-bf16")) == [3.0, 4.0, 5.0]
+    assert contest.ratio("headway-bf16", "hf-bf16") == 2.0  # of 2, 5 and 2
+    assert contest.ratio("headway-bf16", "hf-bf16-kept") is None
+
+
+def test_a_limit_is_the_matrix_speed_over_the_flops_of_a_token(scripts, monkeypatch):
+    train = scripts["train"]
+    contest = object.__new__(train.Race)
+    monkeypatch.setattr(train.Race, "flops_per_token", 10.0)
+    contest.speeds = {"bf16": [train.MatrixSpeed(own, 2 * own) for own in (300.0, 100.0, 200.0)]}
+    assert contest.limits("bf16") == {"own_shapes": 20.0, "fastest_shape": 40.0}
+
+
+@pytest.mark.slow
+def test_a_race_tells_all_cases_with_ratios_and_the_limits(tmp_path):
     pytest.importorskip("transformers")
     path = tmp_path / "found.json"
     told = run(
         "train.py",
         *("--model", "smallest", "--rounds", 1, "--steps", 1, "--sentences", 3, "--length", 5, "--json", path),
-        *("--matrix-seconds", 0.001, "--hf-attention", "sdpa", "--cases", "headway-bf16,hf-float32"),
+        *("--matrix-seconds", 0.001, "--hf-attention", "sdpa", "--cases", "headway-bf16,hf-float32-kept"),
     )
     found = json.loads(path.read_text(encoding="utf-8"))
     case = found["cases"]["headway-bf16"]
-    ratio = case["tokens_per_second"] / found["cases"]["hf-float32"]["tokens_per_second"]
-    assert case["ratio_to_hf_float32"] == pytest.approx(ratio)
-    assert case["ratio_to_hf_bf16"] is None
-    assert case["share_of_limit"] == pytest.approx(case["tokens_per_second"] / found["limit_tokens_per_second"])
-    assert "| HF MarianMT, float32 |" in told
+    other = found["cases"]["hf-float32-kept"]
+    assert case["ratios"]["hf-float32-kept"] == pytest.approx(case["tokens_per_second"] / other["tokens_per_second"])
+    assert case["ratios"]["hf-float32"] is None
+    assert list(case["shares"]) == ["bf16"]
+    assert list(other["shares"]) == ["bf16", "float32"]
+    for kind, shares in other["shares"].items():
+        for name, share in shares.items():
+            assert share == pytest.approx(other["tokens_per_second"] / found["limits"][kind][name])
+    assert all(0 < row["before_bytes"] <= row["peak_bytes"] for row in (case, other))
+    assert "| HF MarianMT, float32, kept memory |" in told
+    assert "50% of the bf16 limit at the model's own shapes:" in told
+    assert "50% of the bf16 limit at the best shape:" in told
 
 
+@pytest.mark.slow
 def test_memory_and_waiting_are_told(tmp_path):
     path = tmp_path / "found.json"
     sizes = ("--memory-steps", 112, "--memory-microbatches", 56, "--precision", "float32")
@@ -149,6 +245,7 @@ def test_multiply_adds_of_a_layer_grow_as_table_1_says(scripts, kind):
     assert slopes == pytest.approx([float(order.split("^")[1]) for order in cost.ORDERS[kind]])
 
 
+@pytest.mark.slow
 def test_cost_is_measured_and_drawn(tmp_path):
     sizes = ("--lengths", 16, 32, 64, "--widths", 64, 128, "--depths", 1, 2, "--tokens", 64, "--rounds", 1)
     told = run("cost.py", *sizes, "--plots", tmp_path, "--json", tmp_path / "found.json")
