@@ -312,7 +312,11 @@ def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     yield "train.best_by", metric if stopping == "none" else stopping, reason
     yield "train.early_stopping", metric, "training ends by itself where validation gains no more"
     if stopping != "none":
-        yield "train.patience", PATIENCE, "validations without a better value, until it ends"
+        yield (
+            "train.patience",
+            PATIENCE,
+            "validations without a better value, until it ends; none counts before the warm-up has ended",
+        )
     yield "train.average", "best", "the last weights of a run that ends by itself are past its best"
 
 

@@ -120,8 +120,7 @@ def _last(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]
 
 def _validate(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]:
     found = validate(session)
-    # the first process judges, for it alone has the history, and all tell the same
-    signs, warnings = session.group.share(watchdog.look(found) if session.group.is_first else (None, []))
+    signs, warnings = watchdog.look(found)
     scores = found.scores
     earlier = session.progress.validations
     best_by = session.config.train.best_by
@@ -156,14 +155,18 @@ def _is_better(scores: Scores, other: Scores, by: str) -> bool:
 
 
 def _is_stale(validations: tuple[Scores, ...], train: TrainConfig) -> bool:
-    """No value better than the best for ``patience`` validations."""
+    """No value better than the best for ``patience`` validations, of which those up to the end of the warm-up are none.
+
+    Until then a run may be worse by chance for long, while its rate still rises.
+    """
     if train.early_stopping == "none" or not validations:
         return False
     best = validations[0]
     for scores in validations[1:]:
         if _is_better(scores, best, train.early_stopping):
             best = scores
-    return len(validations) - 1 - validations.index(best) >= train.patience
+    since = validations[validations.index(best) + 1 :]
+    return sum(scores.step > train.warmup_steps for scores in since) >= train.patience
 
 
 def _step_done(session: Session, result: StepResult, *, rate: float, step_seconds: float) -> StepDone:

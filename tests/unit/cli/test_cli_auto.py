@@ -21,6 +21,7 @@ SMALL = (
     "search.beam_size=1",
     "search.max_extra_tokens=2",
 )
+OPEN_LENGTH = ("train.batch_tokens=", "train.max_steps=")  # as they were without SMALL
 WORDS = "dog cat man child girl sky sea tree house bird".split()  # noqa: SIM905 - easier to read
 CHINESE = "狗猫人孩女天海树房鸟"
 PAIRS = [(f"{one} and {other}", CHINESE[i] + "和" + CHINESE[j]) for i, one in enumerate(WORDS) for j, other in
@@ -167,7 +168,7 @@ def test_mistakes_are_told_before_the_text_is_read(data, capsys):
 @pytest.mark.parametrize(
     "overrides",
     [
-        ("train.schedule=cosine", "train.warmup_steps=4000", "train.max_steps="),  # a small corpus has 2,000 steps
+        ("train.schedule=cosine", "train.warmup_steps=4000", *OPEN_LENGTH),  # a small corpus has 2,000 steps
         ("model.d_model=", "model.num_kv_heads=8"),
         ("model.d_model=100", "model.positions=rope"),
         ("train.consistency=rdrop", "model.dropout=0.0"),  # a large corpus has no other dropout
@@ -180,7 +181,7 @@ def test_what_suits_a_corpus_of_some_size_is_not_refused_before_it_is_read(data,
 
 
 def test_what_does_not_suit_the_corpus_is_refused_once_it_is_counted(data, capsys):
-    assert command(data, "train.schedule=cosine", "train.warmup_steps=4000", "train.max_steps=") == 2
+    assert command(data, "train.schedule=cosine", "train.warmup_steps=4000", *OPEN_LENGTH) == 2
     error = capsys.readouterr().err
     assert "counting the training text" in error
     assert "schedule cosine falls from warmup_steps (4,000) to max_steps (2,000)" in error

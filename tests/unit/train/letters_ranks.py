@@ -36,7 +36,10 @@ RUNS = {
     "sharded, R-Drop": ((*SHARDED, "train.consistency=rdrop"), ()),
     "sharded, cutoff": ((*SHARDED, "train.consistency=cutoff"), ()),
     "no minutes": ((*BASE, "train.max_minutes=1e-9"), ()),
-    "stale": ((*BASE, "train.early_stopping=bleu", "train.patience=1", "train.validate_every=2"), ()),
+    "stale": (
+        (*BASE, "train.early_stopping=bleu", "train.patience=1", "train.validate_every=2", "train.warmup_steps=2"),
+        (),
+    ),
 }
 
 

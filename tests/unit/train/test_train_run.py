@@ -172,6 +172,22 @@ def test_early_stopping_waits_for_patience_validations_without_a_better_one(data
     assert not of_kind(again, StepDone)
 
 
+def test_validations_of_the_warm_up_take_no_patience(data, tmp_path, monkeypatch):
+    losses = [1.0, *[3.0] * 7]
+    long = (*STOPS_EARLY, "train.max_steps=97", "train.warmup_steps=12")
+    falling(monkeypatch, losses)
+    whole = run(letters_config(*long), data, tmp_path / "whole")
+    assert of_kind(whole, StepDone)[-1].step == 18  # 6, 9 and 12 are warm-up; 15 and 18 bring nothing better than 3
+    falling(monkeypatch, losses)
+    for stop in (7, 12, 16):
+        begun = run(letters_config(*long), data, tmp_path / "stopped", stop_at=stop)
+        assert of_kind(begun, StepDone)[-1].step == stop
+    rest = run(letters_config(*long), data, tmp_path / "stopped")
+    assert [event.step for event in of_kind(rest, StepDone)] == [17, 18]
+    for name, array in ModelFolder.open(tmp_path / "whole").weights().items():
+        assert array.tobytes() == ModelFolder.open(tmp_path / "stopped").weights()[name].tobytes()
+
+
 def test_a_run_that_stopped_early_goes_on_with_more_patience(data, tmp_path, monkeypatch):
     falling(monkeypatch, [5.0, 3.0, 3.0, 4.0, 1.0, 2.0, 2.0, 2.0])
     run(letters_config(*STOPS_EARLY, "train.max_steps=97"), data, tmp_path)
