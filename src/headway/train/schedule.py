@@ -72,6 +72,8 @@ def early_end(train: TrainConfig, *, epoch_steps: Callable[[], int]) -> list[str
         ends.append(f"train.max_epochs = {train.max_epochs} is about {steps:,} steps")
     if train.max_minutes is not None:
         ends.append(f"train.max_minutes = {train.max_minutes:g} may come first")
+    if train.early_stopping != "none":
+        ends.append(f"train.early_stopping = {train.early_stopping} may come first")
     if not ends:
         return []
     return [

@@ -111,9 +111,11 @@ def test_an_end_that_comes_before_the_rate_is_zero_is_told():
     assert "train.max_epochs = 8 is about 88 steps" in text
     (text,) = told(schedule="cosine", max_minutes=1.5)
     assert "train.max_minutes = 1.5" in text
+    (text,) = told(schedule="linear", early_stopping="chrf", max_minutes=1.5)
+    assert "train.max_minutes = 1.5 may come first and train.early_stopping = chrf may come first:" in text
     assert told(schedule="linear", max_epochs=9) == []
     assert told(schedule="linear") == []
-    assert told(schedule="constant", max_epochs=1, max_minutes=0.1) == []
+    assert told(schedule="constant", max_epochs=1, max_minutes=0.1, early_stopping="loss") == []
 
 
 def test_the_steps_of_an_epoch_are_counted_only_where_they_matter():
