@@ -11,6 +11,7 @@ that the same points need. Table 1 counts a layer; a token's share is that over 
 and the feed-forward network, d^2 a token, which is what short sentences pay for.
 
 Rounds go through all points in turn; the fastest of them counts, since whatever else runs only makes them slower.
+Freed memory is kept for all of them, as `headway train` does, so that no point pays for new pages.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from torch.nn import functional
 from headway.config.schema import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.size import count_multiply_adds
+from headway.train.memory import settle_memory
 from headway.train.objective import Likelihood
 from plot import log_plot
 from workload import equal_batches
@@ -266,6 +268,7 @@ def main() -> None:
     settings = parser.parse_args()
     if min(len(settings.lengths), len(settings.widths), len(settings.depths)) < 2:
         parser.error("an exponent needs two sizes at least of --lengths, of --widths and of --depths")
+    settle_memory()
     torch.set_num_threads(settings.threads)
     found = sweeps(settings)
     for _ in range(settings.rounds):
