@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.checkpoint.state import state_files
+from headway.config.load import build
 from headway.config.schema import ModelConfig, RunConfig, TextConfig
 from headway.data.given import GivenVocabulary
 from headway.errors import ConfigError, FolderError
@@ -55,7 +56,8 @@ def open_parent(config: RunConfig, out_dir: Path) -> ModelFolder | None:
 def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
     """The recipe with the parent's model, text and, where it names none, languages.
 
-    Raises ConfigError for keys that the recipe states and that the parent has otherwise.
+    Raises ConfigError for keys that the recipe states and that the parent has otherwise, and where the two together are
+    no run: a parent without dropout, and a recipe that needs some.
     """
     clashes = [
         *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, *VOCABULARY_SIZES)),
@@ -73,7 +75,9 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
         for side in ("source_language", "target_language")
     }
     data = config.data.model_copy(update=languages)
-    return config.model_copy(update={"model": model, "text": text, "data": data})
+    together = config.model_copy(update={"model": model, "text": text, "data": data})
+    build(together.model_dump(), name=f"the recipe with the model in {parent.path}, which it begins with")
+    return together
 
 
 def overruled_sizes(config: RunConfig, parent: ModelFolder) -> str:

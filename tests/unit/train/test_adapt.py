@@ -113,6 +113,19 @@ def test_model_text_and_languages_come_from_the_model(parent, new_data, tmp_path
     assert f"began with the weights of the model in {parent}" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
+def test_two_equal_passes_of_a_model_without_dropout_are_refused(parent, new_data, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        run(child(parent, "train.consistency=rdrop"), new_data, tmp_path / "out")
+    said = str(caught.value)
+    assert f"the recipe with the model in {parent}, which it begins with: train.consistency is rdrop, but its" in said
+    assert "set model.dropout (usual: 0.1 to 0.3)" in said
+    assert "\n" not in said
+    events = run(
+        child(parent, "train.consistency=rdrop", "model.dropout=0.1", "train.max_steps=1"), new_data, tmp_path / "out"
+    )
+    assert [event.step for event in of_kind(events, StepDone)] == [1]
+
+
 def test_dropout_is_the_recipes_own(parent, new_data, tmp_path):
     run(child(parent, "model.dropout=0.3", "train.max_steps=1"), new_data, tmp_path / "out")
     assert ModelFolder.open(tmp_path / "out").config.model.dropout == 0.3
@@ -271,7 +284,7 @@ def test_a_vocabulary_that_is_no_bpe_cannot_be_extended(old_data, new_data, tmp_
 
 def test_bpe_dropout_with_a_vocabulary_without_merges_is_refused_before_the_run_begins(old_data, new_data, tmp_path):
     run(letters_config(*PARENT, "text.model=wordpiece", "train.max_steps=1"), old_data, tmp_path / "words")
-    with pytest.raises(TextError, match="the vocabulary is wordpiece"):
+    with pytest.raises(ConfigError, match=r"bpe_dropout is 0\.1 and model is wordpiece"):
         run(child(tmp_path / "words", "text.bpe_dropout=0.1"), new_data, tmp_path / "out")
     run(child(tmp_path / "words", "train.max_steps=1"), new_data, tmp_path / "out")  # nothing is in the way
 
