@@ -84,12 +84,6 @@ def loop_of(text: str) -> str:
     return ""
 
 
-def share_with_capitals(texts: Sequence[str]) -> float:
-    """The part of the texts with letters that has a capital letter; 0 where no text has letters."""
-    lettered = [text for text in texts if text.lower() != text.upper()]
-    return sum(text != text.lower() for text in lettered) / max(len(lettered), 1)
-
-
 def _is_empty(shown: Shown) -> bool:
     return not shown.output.strip() and bool(shown.reference.strip())
 

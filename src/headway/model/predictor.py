@@ -3,7 +3,7 @@
 Shapes: B sentences, S source positions, T target positions, R rows under way, D d_model, V vocabulary.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -70,10 +70,15 @@ class TransformerPredictor:
 
 
 @contextmanager
-def recorded(attention: MultiHeadAttention) -> Generator[list[Tensor]]:
-    """Within the block, the module's attention weights (B, H, T, S) are kept in the list, one entry a call."""
+def recorded(
+    attention: MultiHeadAttention, reduce: Callable[[Tensor], Tensor] | None = None
+) -> Generator[list[Tensor]]:
+    """Within the block, the module's attention weights (B, H, T, S) are kept in the list, one entry a call.
+
+    Or what ``reduce`` makes of them, where all of them would be too many.
+    """
     weights: list[Tensor] = []
-    attention.recorder = weights.append
+    attention.recorder = weights.append if reduce is None else lambda heard: weights.append(reduce(heard))
     try:
         yield weights
     finally:

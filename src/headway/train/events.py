@@ -82,11 +82,12 @@ class Signs:
     unknown: int
     length_ratio: float  # tokens of the outputs by those of the references, as BLEU counts
     mismatch: float  # share of lines in which outputs and references are written differently: spacing, or capitals
-    focus: float | None  # attention on one source position, of the head that gathers least; None: texts too short
+    focus: float | None  # attention on one source position, of the head that gathers least; None: no text that tells
     training_nll: float | None  # median of the latest steps; None: too few
     gradient_norm: float | None  # median of the same
     peak_rate: float  # the highest learning rate so far
     spikes: int  # since the validation before
+    bleu_shortfall: float = 0.0  # BLEU that the accuracy lets expect, by BLEU; 0 where it lets expect little
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Validated:
 class Warned:
     """Something looks wrong: one line with what was seen, what it means and what to do.
 
-    ``kind`` is a row of ``KINDS`` (``train/watchdog.py``); ``value`` says how grave it is, on a scale of its kind.
+    ``kind`` is a row of ``KINDS`` (``train/kinds.py``); ``value`` says how grave it is, on a scale of its kind.
     ``step``: of the validation that showed it, 0 before the first step.
     """
 

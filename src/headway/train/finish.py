@@ -84,7 +84,7 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
 def _evaluate(session: Session, part: str) -> Evaluation:
     sources, references = session.prepared.texts(part)
     return evaluate(
-        session_translator(session),
+        session_translator(session, session.whole_model()),
         sources,
         references,
         target_language=session.config.data.target_language,

@@ -18,6 +18,7 @@ from headway.model.transformer import Transformer
 
 NUM_SENTENCES = 16  # as many as are looked at: the shares below vary little between sentences
 FEWEST_TOKENS = 5  # of both sides, EOS not counted: in a shorter source one position has much of the attention anyway
+MOST_TOKENS = 128  # of both sides: weights grow with their product
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +35,32 @@ class Focus:
 
 @torch.inference_mode()
 def measure_focus(model: Transformer, store: Store) -> Focus | None:
-    """Look at a few pairs of a store, spread over it; None where none is long enough. The model is in evaluation mode.
+    """Look at a few pairs of a store, spread over it; None where none is of a length that tells.
 
     For each head of each layer's attention over the source: the weights of a sentence's queries are averaged, and the
-    largest of these means counts; the mean of that over sentences is the head's.
+    largest of these means counts; the mean of that over sentences is the head's. The model is in evaluation mode. The
+    weights of one layer exist at a time, of 16 sentences of 128 tokens at most.
     """
-    long_enough = np.flatnonzero(np.minimum(store.source_lengths, store.target_lengths) >= FEWEST_TOKENS)
-    if not len(long_enough):
+    shorter = np.minimum(store.source_lengths, store.target_lengths)
+    longer = np.maximum(store.source_lengths, store.target_lengths)
+    telling = np.flatnonzero((shorter >= FEWEST_TOKENS) & (longer <= MOST_TOKENS))
+    if not len(telling):
         return None
-    rows = np.unique(long_enough[np.linspace(0, len(long_enough) - 1, NUM_SENTENCES).astype(np.int64)])
+    rows = np.unique(telling[np.linspace(0, len(telling) - 1, NUM_SENTENCES).astype(np.int64)])
     batch = collate(store, rows).to(next(model.parameters()).device)
-    with ExitStack() as stack:
-        heard = [stack.enter_context(recorded(layer.cross_attention)) for layer in model.decoder.each_layer()]
-        model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
-    weights_LBHTS = torch.stack([layer[0] for layer in heard]).float()
     real_BT = batch.target_out_BT != 0
-    summed_LBHS = torch.einsum("lbhts,bt->lbhs", weights_LBHTS, real_BT.float())
-    mean_LBHS = summed_LBHS / real_BT.sum(dim=1)[None, :, None, None]
+    share_BT = real_BT / real_BT.sum(dim=1, keepdim=True)
+
+    def mean_of_queries(weights_BHTS: Tensor) -> Tensor:
+        return torch.einsum("bhts,bt->bhs", weights_BHTS.float(), share_BT)
+
+    with ExitStack() as stack:
+        heard = [
+            stack.enter_context(recorded(layer.cross_attention, mean_of_queries))
+            for layer in model.decoder.each_layer()
+        ]
+        model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
+    mean_LBHS = torch.stack([layer[0] for layer in heard])
     most_LBH, position_LBH = mean_LBHS.max(dim=-1)
     share = most_LBH.mean(dim=1).min().item()
     return Focus(share, _place(position_LBH, batch.source_mask_BS.sum(dim=1)))

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
@@ -33,6 +33,11 @@ class Step:
     nll: float
     gradient_norm: float
     learning_rate: float
+
+    @classmethod
+    def of_event(cls, event: StepDone) -> Self:
+        """What is remembered of a step just done."""
+        return cls(event.step, event.loss, event.nll, event.gradient_norm, event.learning_rate)
 
 
 @dataclass
@@ -97,9 +102,9 @@ class History:
             record: Any = json.loads(line)
             kind = record["event"]
             if kind == "step":
-                pending.append(step_of(record))
+                pending.append(_step(record))
             if kind == "warning":
-                self.told[record["kind"]] = record["value"]
+                self.told[record["kind"]] = float(record["value"])
             elif kind == "validation":
                 signs = Signs(**record["signs"])
                 for step in pending:
@@ -111,13 +116,9 @@ class History:
         return pending
 
 
-def step_of(event: StepDone | dict[str, Any]) -> Step:
-    """What is remembered of a step, from its event or its record in the log."""
-    record = event if isinstance(event, dict) else asdict(event)
+def _step(record: dict[str, Any]) -> Step:
+    """What is remembered of a step, from its record in the log."""
     return Step(
-        step=record["step"],
-        loss=record["loss"],
-        nll=record["nll"],
-        gradient_norm=record["gradient_norm"],
-        learning_rate=record["learning_rate"],
+        int(record["step"]),
+        *(float(record[name]) for name in ("loss", "nll", "gradient_norm", "learning_rate")),
     )

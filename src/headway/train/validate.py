@@ -44,7 +44,7 @@ class Seen:
     length_ratio: float  # tokens of translations by those of references, as BLEU counts
     cut: int  # translations that reached the length limit
     unknown: int  # sources with tokens that the vocabulary lacks
-    focus: Focus | None  # None: the texts are too short to tell
+    focus: Focus | None  # None: no text is of a length that tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,12 @@ def validate(session: Session) -> Validation:
     Several processes divide the text among them, and all get the first one's scores.
     """
     train, evaluate, group = session.config.train, session.config.evaluate, session.group
-    (loss, nll, accuracy), focus = validation_losses(session)
+    model = session.whole_model()
+    (loss, nll, accuracy), focus = validation_losses(session, model)
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
     tags = session.prepared.tags("validation")[: len(sources)]
-    mine = session_translator(session).translate(group.mine(sources), tags=group.mine(tags))
+    mine = session_translator(session, model).translate(group.mine(sources), tags=group.mine(tags))
     found = group.together([(each.text, each.is_cut, each.num_unknown > 0) for each in mine])
     translations = [text for text, _, _ in found]
     scores = score_translations(
@@ -102,11 +103,11 @@ def validate(session: Session) -> Validation:
     return Validation(group.share(measured), samples, seen)
 
 
-def session_translator(session: Session) -> Translator:
-    """The user's own Translator over the model in training, as it stands, in evaluation mode."""
+def session_translator(session: Session, model: Transformer) -> Translator:
+    """The user's own Translator over a session's ``whole_model``, which is put into evaluation mode."""
     data = session.config.data
     return Translator(
-        model_backend(session.whole_model().eval(), session.device),
+        model_backend(model.eval(), session.device),
         session.prepared.source_tokenizer,
         session.prepared.target_tokenizer,
         max_source_tokens=session.max_source_tokens,
@@ -118,9 +119,9 @@ def session_translator(session: Session) -> Translator:
     )
 
 
-def validation_losses(session: Session) -> tuple[TextLoss, Focus | None]:
+def validation_losses(session: Session, model: Transformer) -> tuple[TextLoss, Focus | None]:
     """Loss, likelihood and accuracy over the whole validation store, and where the model looks."""
-    model, store = session.whole_model(), session.prepared.store("validation")
+    store = session.prepared.store("validation")
     losses = store_losses(
         model,
         store,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headway.metrics.outputs import count_outputs, loop_of, share_with_capitals
-from headway.metrics.tokenised import differs
+from headway.metrics.outputs import count_outputs, loop_of
 
 
 @pytest.mark.parametrize(
@@ -42,17 +41,3 @@ def test_counts_by_hand():
 
 def test_one_output_for_sources_of_one_reference_is_right():
     assert count_outputs(["a", "b", "c"], ["ok", "ok", "ok"], ["ok", "ok", "ok"]).same == 1
-
-
-def test_texts_without_letters_say_nothing_of_case():
-    assert share_with_capitals(["12", "…", "haus", "Haus"]) == 0.5
-    assert share_with_capitals(["12"]) == 0.0
-
-
-def test_two_texts_differ_where_one_has_three_times_the_traces_of_the_other():
-    spaced, plain = "er kommt .", "er kommt."
-    name = "spaces before full stops or commas"
-    assert differs([spaced] * 10, [plain] * 10) == (name, 10, 0)
-    assert differs([plain] * 10, [spaced] * 3 + [plain] * 7) == (name, 0, 3)
-    assert differs([spaced] * 6 + [plain] * 4, [spaced] * 2 + [plain] * 8) is None
-    assert differs([plain] * 20, [spaced] + [plain] * 19) is None

@@ -1,5 +1,7 @@
 """Where the decoder looks: by hand, sentence by sentence, without padding."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from headway.data.loader import collate
 from headway.data.store import Store, StoreWriter
 from headway.model.build import build_transformer
 from headway.model.predictor import recorded
+from headway.train import focus as focus_module
 from headway.train.focus import measure_focus
 
 SIZES = {"num_encoder_layers": 1, "num_decoder_layers": 2, "num_heads": 3, "d_model": 15, "d_ff": 13}
@@ -49,6 +52,29 @@ def test_the_focus_is_that_of_the_head_that_gathers_least_over_whole_sentences(t
 
 def test_texts_too_short_have_no_focus(tmp_path, model):
     assert measure_focus(model, store_of(tmp_path / "text", [(4, 9), (9, 4)])) is None
+
+
+def test_texts_too_long_are_not_looked_at(tmp_path, model):
+    """Of 2,048 tokens a side, one layer's weights alone would be gigabytes."""
+    short = store_of(tmp_path / "short", [(7, 11)])
+    assert measure_focus(model, store_of(tmp_path / "both", [(7, 11), (131, 7), (7, 131)])) == measure_focus(
+        model, short
+    )
+    assert measure_focus(model, store_of(tmp_path / "long", [(131, 137)])) is None
+
+
+def test_of_each_layer_means_alone_are_kept(tmp_path, model, monkeypatch):
+    kept = []
+
+    @contextmanager
+    def spied(*arguments):
+        with recorded(*arguments) as weights:
+            yield weights
+        kept.extend(tuple(each.shape) for each in weights)
+
+    monkeypatch.setattr(focus_module, "recorded", spied)
+    measure_focus(model, store_of(tmp_path / "text", [(5, 7), (17, 11)]))
+    assert kept == [(2, 3, 18)] * 2  # sentences, heads, source positions with EOS
 
 
 def test_looking_draws_no_random_number(tmp_path, model):

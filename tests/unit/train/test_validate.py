@@ -47,13 +47,15 @@ class PlainTranslator:
 @pytest.fixture
 def session(monkeypatch):
     """What ``validate`` asks of a session, around that translator."""
-    monkeypatch.setattr(validate_module, "validation_losses", lambda session: (TextLoss(2.0, 1.0, 0.5), None))
-    monkeypatch.setattr(validate_module, "session_translator", lambda session: PlainTranslator())
+    monkeypatch.setattr(validate_module, "validation_losses", lambda session, model: (TextLoss(2.0, 1.0, 0.5), None))
+    monkeypatch.setattr(validate_module, "session_translator", lambda session, model: PlainTranslator())
     prepared = SimpleNamespace(
         texts=lambda part: (list(SOURCES), list(REFERENCES)), tags=lambda part: [""] * len(SOURCES)
     )
     progress = SimpleNamespace(step=7)
-    return SimpleNamespace(config=load_text(RECIPE), prepared=prepared, progress=progress, group=ALONE)
+    return SimpleNamespace(
+        config=load_text(RECIPE), prepared=prepared, progress=progress, group=ALONE, whole_model=lambda: None
+    )
 
 
 def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_text(session, tmp_path, capsys):
@@ -81,6 +83,22 @@ def test_the_samples_shown_are_the_text_that_is_scored(session):
     assert [(sample.source, sample.reference, sample.translation) for sample in samples] == list(
         zip(SOURCES, REFERENCES, OUTPUTS, strict=True)
     )
+
+
+def test_losses_and_translations_are_of_one_whole_model_made_once(session, monkeypatch):
+    """To make it may copy all weights, or gather them from all processes."""
+    made, used = [], []
+    session.whole_model = lambda: made.append(object()) or made[-1]
+    losses, translator = validate_module.validation_losses, validate_module.session_translator
+
+    def noted(plain):
+        return lambda session, model: used.append(model) or plain(session, model)
+
+    monkeypatch.setattr(validate_module, "validation_losses", noted(losses))
+    monkeypatch.setattr(validate_module, "session_translator", noted(translator))
+    validate(session)
+    assert len(made) == 1
+    assert used == [made[0], made[0]]
 
 
 def test_the_loss_of_a_text_does_not_depend_on_its_batches(tmp_path):
