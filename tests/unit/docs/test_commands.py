@@ -166,9 +166,7 @@ def check_command(words, where):
     given = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)]
     assert set(given) <= known, f"{where}: headway {words[0]} has no {sorted(set(given) - known)}"
     changes = [value for option, value in pairwise(words) if option == "--set"]
-    for change in changes:
-        if "SECTION" not in change and "..." not in change:
-            load_preset("base", overrides=(change,))
+    load_preset("base", overrides=[change for change in changes if "SECTION" not in change and "..." not in change])
 
 
 def test_every_recipe_and_preset_that_a_command_names_exists():
