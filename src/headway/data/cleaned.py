@@ -57,7 +57,7 @@ class Block:
 def write_blocks(file: BinaryIO, pairs: Iterable[SentencePair]) -> Iterator[int]:
     """Write pairs, and tell after each block how many have been written. OSError when the disk is full."""
     iterator, written = iter(pairs), 0
-    while chunk := list(_until_full(islice(iterator, BLOCK_PAIRS))):
+    while chunk := list(until_full(islice(iterator, BLOCK_PAIRS), BLOCK_CHARACTERS)):
         texts = [text for pair in chunk for text in (pair.source, pair.target)]
         try:
             content = "".join(texts).encode()
@@ -82,12 +82,13 @@ def _is_broken(pair: SentencePair) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in pair.source + pair.target)
 
 
-def _until_full(pairs: Iterator[SentencePair]) -> Iterator[SentencePair]:
+def until_full(pairs: Iterator[SentencePair], most_characters: int) -> Iterator[SentencePair]:
+    """Pairs up to the one with which they have so many characters; those behind it stay in ``pairs``."""
     characters = 0
     for pair in pairs:
         yield pair
         characters += len(pair.source) + len(pair.target)
-        if characters >= BLOCK_CHARACTERS:
+        if characters >= most_characters:
             return
 
 

@@ -1,6 +1,6 @@
 """Counts of a run's training text, from which ``--preset auto`` chooses: one pass over its files, cleaned as ever."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from headway.corpus.fingerprint import fingerprint
 from headway.corpus.lines import STANDARD_STREAM
 from headway.corpus.pair import SentencePair
 from headway.corpus.split import num_held_out
+from headway.data.cleaned import until_full
 from headway.data.corpora import check_enough, files_of, read_corpus
 from headway.data.prepare import check_settings
 from headway.errors import DataError
@@ -40,12 +41,11 @@ def count_facts(
     heard(0)
     counter, whole = _Counter(), CleanReport()
     for corpus in config.data.training_corpora:
-        report = CleanReport()
-        pairs = clean(read_corpus(corpus, config.data, data_dir), config.clean, report)
-        for block in _blocks(islice(pairs, at_most - counter.pairs)):
+        cleaned = clean(read_corpus(corpus, config.data, data_dir), config.clean, whole)
+        pairs = islice(cleaned, at_most - counter.pairs)
+        while block := list(until_full(pairs, BLOCK_CHARACTERS)):
             counter.add(block)
             heard(counter.pairs)
-        _merge(whole, report)
         if counter.pairs >= at_most:
             break
     named = bool(config.data.validation_source)
@@ -78,27 +78,6 @@ def _check_readable(config: RunConfig, data_dir: Path) -> None:
                     "choosing settings from the text (--preset auto) reads it before training does. "
                     "Write it to a file first, or leave --preset auto out."
                 )
-
-
-def _merge(whole: CleanReport, report: CleanReport) -> None:
-    whole.num_read += report.num_read
-    whole.num_kept += report.num_kept
-    for name, count in report.dropped.items():
-        whole.dropped[name] = whole.dropped.get(name, 0) + count
-
-
-def _blocks(pairs: Iterator[SentencePair]) -> Iterator[list[SentencePair]]:
-    """Pairs in lists of a million characters or a little more."""
-    block: list[SentencePair] = []
-    characters = 0
-    for pair in pairs:
-        block.append(pair)
-        characters += len(pair.source) + len(pair.target)
-        if characters >= BLOCK_CHARACTERS:
-            yield block
-            block, characters = [], 0
-    if block:
-        yield block
 
 
 class _Counter:
