@@ -18,7 +18,7 @@ BIG_ERRATUM = (
 )
 
 OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
-LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 1024, 128 * 2**20, 4 * 2**20  # as in headway.train.chunked
+LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 2048, 128 * 2**20, 4 * 2**20  # as in headway.train.chunked
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
 RELATIVE_BUCKETS = 32  # as in headway.nn.position
 NORM_VECTORS = {"layer": 2, "rms": 1}  # gain and bias, or gain

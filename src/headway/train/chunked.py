@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-CHUNK_TOKENS = 1024  # rows of one matrix product with the vocabulary; fewer make it slow, more bring nothing
+CHUNK_TOKENS = 2048  # rows of one matrix product with the vocabulary; fewer make it slow, more bring nothing
 CHUNK_BYTES = 128 * 2**20  # of a chunk's logits at most
 BLOCK_BYTES = 4 * 2**20  # of float32 logits that are passed over again and again: they stay in a processor's cache
 
@@ -59,7 +59,7 @@ class _Chunked(torch.autograd.Function):
         wants_hidden, wants_weight, wants_bias, *_ = ctx.needs_input_grad  # pyright: ignore[reportAttributeAccessIssue]
         matrix_VD = weight_VD.to(hidden_PND.dtype)
         hidden_gradient_PND = torch.empty_like(hidden_PND) if wants_hidden else None
-        weight_gradient_VD = torch.zeros_like(weight_VD) if wants_weight else None
+        weight_gradient_VD: Tensor | None = None
         bias_gradient_V = torch.zeros_like(bias_V) if bias_V is not None and wants_bias else None
         sums = hidden_PND.new_zeros(2, dtype=_wide(hidden_PND))
         for chunk in chunks(len(target_N), hidden_PND, len(shares) * len(weight_VD)):
@@ -69,14 +69,16 @@ class _Chunked(torch.autograd.Function):
             sums += _fill(logits_PCV, bias_V, target_C=target_N[chunk], to_gradient=to_gradient)
             if hidden_gradient_PND is not None:
                 hidden_gradient_PND[:, chunk] = (logits_RV @ matrix_VD).unflatten(0, (len(shares), -1))
-            if weight_gradient_VD is not None:
-                weight_gradient_VD += logits_RV.T @ hidden_RD
+            if wants_weight:
+                weight_gradient_VD = _plus(weight_gradient_VD, logits_RV.T @ hidden_RD, like=weight_VD)
             if bias_gradient_V is not None:
                 bias_gradient_V += logits_RV.sum(dim=0, dtype=bias_gradient_V.dtype)
         # What the loss takes from all logits of a pass alike enters all gradients as one constant vector.
         share_P = sums.new_tensor(shares)
         if hidden_gradient_PND is not None:
             hidden_gradient_PND -= (share_P[:, None] * weight_VD.sum(dim=0))[:, None, :]
+        if wants_weight and weight_gradient_VD is None:
+            weight_gradient_VD = torch.zeros_like(weight_VD)
         if weight_gradient_VD is not None:
             weight_gradient_VD -= share_P @ hidden_PND.sum(dim=1, dtype=share_P.dtype)
         if bias_gradient_V is not None:
@@ -89,6 +91,11 @@ class _Chunked(torch.autograd.Function):
         factor = gradients[0][0]
         own = [None if saved is None else saved * factor.to(saved.dtype) for saved in ctx.saved_tensors]
         return *own, None, None, None
+
+
+def _plus(total: Tensor | None, more: Tensor, *, like: Tensor) -> Tensor:
+    """The first summand becomes the sum: no zeros are written and read again."""
+    return more.to(like.dtype) if total is None else total.add_(more)
 
 
 def _fill(logits_PCV: Tensor, bias_V: Tensor | None, *, target_C: Tensor, to_gradient: ToGradient) -> Tensor:
