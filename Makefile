@@ -14,10 +14,11 @@ help:
 	@echo "make check                format, lint, types, floors, spelling"
 	@echo "make test-slow            run the long tests too"
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt $(wildcard native/cpp/* native/src/headway_native/*) native/CMakeLists.txt native/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "headway needs Python 3.11 or later; found $$($(PYTHON) --version). Pass another with: make PYTHON=python3.12 demo"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check ./native || echo "headway-native, the engine for processors, was not built (it wants a C++20 compiler): torch computes in its place"
 	@touch $(STAMP)
 
 install: $(STAMP)

@@ -53,5 +53,9 @@ class InterchangeError(HeadwayError):
     """A model of another toolkit that cannot be read, or one of ours that it cannot express."""
 
 
+class EngineError(HeadwayError):
+    """The CPU engine, or a model packed for it."""
+
+
 class MissingExtraError(HeadwayError):
     """An optional part of Headway that is not installed; the message gives the command that installs it."""

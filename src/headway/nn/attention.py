@@ -59,7 +59,7 @@ def _masked_softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _softmax(scores_BHTS: Tensor) -> Tensor:
-    """Softmax over the keys. On a CPU rows shorter than a vector register are padded: else they take ten times as long."""
+    """Softmax over the keys. Rows shorter than a vector register are padded: on a CPU they take ten times as long."""
     num_keys = scores_BHTS.shape[-1]
     if num_keys >= REGISTER or scores_BHTS.device.type != "cpu":
         return scores_BHTS.softmax(dim=-1)

@@ -1,6 +1,9 @@
 """A finished output of a search."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from headway.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +20,13 @@ class Hypothesis:
     is_cut: bool = False
     count: int = 1
     phrases_met: bool = True
+
+
+def check_hypotheses(results: Sequence[Sequence[Hypothesis]]) -> None:
+    """Refuse probabilities that are no numbers, or outputs that cannot exist. Raises ModelError."""
+    for sentence, hypotheses in enumerate(results, start=1):
+        if not hypotheses or not all(abs(hypothesis.log_prob) < float("inf") for hypothesis in hypotheses):
+            raise ModelError(
+                f"search: sentence {sentence}: no output has a finite log-probability. "
+                "The weights may be damaged or not finite; take another checkpoint."
+            )

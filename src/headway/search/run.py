@@ -10,18 +10,18 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from headway.errors import ModelError, TranslationError
+from headway.errors import TranslationError
 from headway.search.beam import beam_search
 from headway.search.constraint import Constraint, constrain
 from headway.search.diverse import diverse_search
 from headway.search.greedy import greedy_search
-from headway.search.hypothesis import Hypothesis
+from headway.search.hypothesis import Hypothesis, check_hypotheses
 from headway.search.phrase import Lexicon, Phrase, beam_width
 from headway.search.phrases import phrase_search
 from headway.search.predictor import Predictor
 from headway.search.sample import sample_search
-from headway.search.settings import SearchSettings, check_settings
-from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from headway.search.settings import SearchSettings, check_prefixes, check_settings
+from headway.text.tokenizer import PAD_ID
 
 State = TypeVar("State")
 
@@ -72,7 +72,7 @@ def search(
             results = _search_by_width(
                 predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings, wanted=wanted
             )
-    _check_results(results)
+    check_hypotheses(results)
     return results
 
 
@@ -178,17 +178,7 @@ def _constrain(
     num_sentences = source_mask_BS.shape[0]
     prefixes = [()] * num_sentences if prefixes is None else prefixes
     longest = max(len(prefix) for prefix in prefixes)
-    for sentence, (limit, prefix) in enumerate(zip(limits, prefixes, strict=True), start=1):
-        if limit < len(prefix) + 1:
-            raise TranslationError(
-                f"search/run: sentence {sentence}: the output may have {limit} tokens, end of sentence counted; its "
-                f"forced prefix has {len(prefix)}. Allow {len(prefix) + 1} or more, or shorten the prefix."
-            )
-        if any(token in (PAD_ID, BOS_ID, EOS_ID, *settings.reserved) for token in prefix):
-            raise TranslationError(
-                f"search/run: sentence {sentence}: the forced prefix holds a control token; wanted text tokens only. "
-                "Make the prefix with the tokenizer of the target language."
-            )
+    check_prefixes(prefixes, limits, settings)
     padded = [[*prefix, *[PAD_ID] * (longest - len(prefix))] for prefix in prefixes]
     return constrain(
         torch.tensor(limits, dtype=torch.int64, device=device),
@@ -196,13 +186,3 @@ def _constrain(
         no_repeat_ngram=settings.no_repeat_ngram,
         reserved=settings.reserved,
     )
-
-
-def _check_results(results: list[list[Hypothesis]]) -> None:
-    """Refuse probabilities that are no numbers, or outputs that cannot exist."""
-    for sentence, hypotheses in enumerate(results, start=1):
-        if not hypotheses or not all(abs(hypothesis.log_prob) < float("inf") for hypothesis in hypotheses):
-            raise ModelError(
-                f"search/run: sentence {sentence}: no output has a finite log-probability. "
-                "The weights may be damaged or not finite; take another checkpoint."
-            )

@@ -1,8 +1,10 @@
 """How to search. The values here are plain and know no torch, so that commands may hold them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.errors import TranslationError
+from headway.text.reserved import BOS_ID, EOS_ID, PAD_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,22 @@ def check_settings(settings: SearchSettings) -> None:
         )
     if settings.diversity is not None:
         _check_diversity(settings.diversity, settings)
+
+
+def check_prefixes(prefixes: Sequence[Sequence[int]], limits: Sequence[int], settings: SearchSettings) -> None:
+    """Refuse what outputs must begin with where it cannot be text, or fills all that they may have."""
+    control = {PAD_ID, BOS_ID, EOS_ID, *settings.reserved}
+    for sentence, (limit, prefix) in enumerate(zip(limits, prefixes, strict=True), start=1):
+        if limit < len(prefix) + 1:
+            raise TranslationError(
+                f"search/settings: sentence {sentence}: the output may have {limit} tokens, end of sentence counted; "
+                f"its forced prefix has {len(prefix)}. Allow {len(prefix) + 1} or more, or shorten the prefix."
+            )
+        if not control.isdisjoint(prefix):
+            raise TranslationError(
+                f"search/settings: sentence {sentence}: the forced prefix holds a control token; wanted text tokens "
+                "only. Make the prefix with the tokenizer of the target language."
+            )
 
 
 def _check_sampling(sampling: Sampling, n_best: int) -> None:

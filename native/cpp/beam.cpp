@@ -1,0 +1,85 @@
+#include "beam.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headway {
+
+double length_penalty(int length, double alpha) { return std::pow((5.0 + length) / 6.0, alpha); }
+
+Beam::Beam(const Request &request, const Settings &settings) : request_(request), settings_(settings), live_(1) {}
+
+int Beam::only() const {
+    if (step_ < static_cast<int>(request_.prefix.size())) return request_.prefix[static_cast<size_t>(step_)];
+    return step_ + 1 >= request_.limit ? EOS : -1;
+}
+
+bool Beam::forbids(int row, int token) const {
+    const auto has = [token](const std::vector<int> &sorted) { return std::binary_search(sorted.begin(), sorted.end(), token); };
+    return has(settings_.never) || has(live_[static_cast<size_t>(row)].repeating);
+}
+
+void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
+    struct Extension {
+        float log_prob;
+        int row;
+        int token;
+    };
+    std::vector<Extension> all;
+    for (size_t row = 0; row < live_.size(); ++row)
+        for (const Next &next : nexts[row]) {
+            const float log_prob = live_[row].log_prob + next.log_prob;
+            if (std::isfinite(log_prob)) all.push_back({log_prob, static_cast<int>(row), next.token});
+        }
+    std::sort(all.begin(), all.end(), [](const Extension &one, const Extension &other) {
+        if (one.log_prob != other.log_prob) return one.log_prob > other.log_prob;
+        return one.row != other.row ? one.row < other.row : one.token < other.token;
+    });
+    const auto width = static_cast<size_t>(settings_.beam);
+    if (all.size() > static_cast<size_t>(wanted())) all.resize(static_cast<size_t>(wanted()));
+    for (size_t place = 0; place < std::min(width, all.size()); ++place)
+        if (all[place].token == EOS) finish(live_[static_cast<size_t>(all[place].row)], all[place].log_prob);
+    std::vector<Live> going_on;
+    for (const Extension &extension : all) {
+        if (extension.token == EOS || going_on.size() == width) continue;
+        Live live{live_[static_cast<size_t>(extension.row)].tokens, extension.log_prob, extension.row, {}};
+        live.tokens.push_back(extension.token);
+        if (settings_.no_repeat > 0) live.repeating = repeating(live.tokens);
+        going_on.push_back(std::move(live));
+    }
+    ++step_;
+    is_over_ = going_on.empty() || step_ >= request_.limit || may_stop(going_on.front().log_prob);
+    live_ = std::move(going_on);
+}
+
+void Beam::finish(const Live &live, float log_prob) {
+    Hypothesis hypothesis{live.tokens, log_prob, log_prob / static_cast<float>(length_penalty(step_ + 1, settings_.length_penalty)), false};
+    hypothesis.tokens.push_back(EOS);
+    hypothesis.is_cut = static_cast<int>(hypothesis.tokens.size()) == request_.limit;
+    const auto place = std::find_if(finished_.begin(), finished_.end(),
+                                    [&](const Hypothesis &other) { return other.score < hypothesis.score; });
+    finished_.insert(place, std::move(hypothesis));
+    if (finished_.size() > static_cast<size_t>(settings_.n_best)) finished_.pop_back();
+}
+
+// Whether nothing under way can still exceed the worst finished score that is kept: a log-probability never rises, and
+// the largest penalty is that of the limit.
+bool Beam::may_stop(float best_log_prob) const {
+    if (finished_.size() < static_cast<size_t>(settings_.n_best)) return false;
+    if (settings_.beam == 1) return true;
+    return finished_.back().score >= best_log_prob / static_cast<float>(length_penalty(request_.limit, settings_.length_penalty));
+}
+
+std::vector<int> Beam::repeating(const Ids &tokens) const {
+    std::vector<int> found;
+    const auto context = static_cast<size_t>(settings_.no_repeat - 1);
+    if (tokens.size() < context + 1) return found;
+    const size_t newest = tokens.size() - context;
+    for (size_t place = 0; place + context < tokens.size(); ++place)
+        if (std::equal(tokens.begin() + static_cast<long>(newest), tokens.end(), tokens.begin() + static_cast<long>(place)))
+            found.push_back(tokens[place + context]);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+} // namespace headway

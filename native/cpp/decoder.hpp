@@ -1,0 +1,83 @@
+// The decoder: one step of many sentences, each at a step of its own; or all positions of given targets at once.
+#pragma once
+
+#include "encoder.hpp"
+#include "vocabulary.hpp"
+
+#include <memory>
+
+namespace headway {
+
+// Keys and values of a sentence's tokens so far, for one layer: (position x rows of a beam x size).
+struct Cache {
+    Numbers<float> key;
+    Numbers<float> value;
+};
+
+// A sentence under way. When a beam's rows change places nothing is moved: each row knows where the vectors of its own
+// past stand.
+struct Sentence {
+    Sentence(const Request &request, const Settings &settings, Memory given, size_t layers)
+        : beam(request, settings), memory(std::move(given)), cache(layers), slots(settings.beam) {}
+
+    Beam beam;
+    Memory memory;
+    std::vector<Cache> cache;
+    int slots;
+    std::vector<std::vector<int32_t>> past; // of each row: places in the cache, the newest last
+};
+
+// A target that is to be scored: its tokens, EOS the last.
+struct Forced {
+    const Ids *target = nullptr;
+    Memory memory;
+};
+
+// The attention of a target's tokens over the source: (target x source), the mean over the last layer's heads.
+struct Attention {
+    int target = 0;
+    int source = 0;
+    std::vector<float> weights;
+};
+
+class Decoder {
+  public:
+    Decoder(const Model &model, const Kernels &kernels, Team &team);
+    size_t layers() const { return model_.decoder.size(); }
+
+    // One token more for every sentence.
+    void step(const std::vector<Sentence *> &sentences);
+
+    // The log-probability of every token of every target; NaN where the model's numbers are none.
+    std::vector<std::vector<float>> score(const std::vector<Forced> &targets);
+    std::vector<Attention> attend(const std::vector<Forced> &targets);
+
+  private:
+    // Rows of a sentence or target stand together.
+    struct Span {
+        size_t first;
+        int count;
+        const Memory *memory;
+    };
+
+    void open(const std::vector<Sentence *> &sentences);
+    void remember(const std::vector<Sentence *> &sentences, size_t layer);
+    void attend_self(const std::vector<Sentence *> &sentences, size_t layer);
+    void attend_source(const CrossAttention &attention, size_t layer, std::vector<Attention> *found);
+    void force(const std::vector<Forced> &targets, std::vector<Attention> *found);
+    void attend_forced();
+    float *room(int member, size_t count);
+
+    const Model &model_;
+    Stack stack_;
+    Vocabulary vocabulary_;
+    FloatTable query_;
+    std::vector<Span> spans_;
+    std::vector<int> position_;
+    std::vector<Ask> asks_;
+    std::vector<std::vector<Next>> nexts_;
+    std::vector<Numbers<float>> weights_; // of each member of the team
+    std::vector<int32_t> order_;
+};
+
+} // namespace headway

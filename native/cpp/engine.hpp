@@ -1,0 +1,71 @@
+// Many sentences with one model: replicas that each take waiting sentences as their own leave, on a bounded number of
+// threads. Calls from several threads wait for one another where they would need more.
+#pragma once
+
+#include "decoder.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+namespace headway {
+
+struct Cancelled : std::runtime_error {
+    Cancelled() : std::runtime_error("cancelled") {}
+};
+
+// How a call ends before its time: somebody sets it, and the call throws Cancelled.
+using Cancel = std::atomic<bool>;
+
+// Called on the thread of the caller alone, some times a second; what it throws ends the call.
+using Poll = std::function<void()>;
+
+class Engine {
+  public:
+    // ``threads``: the most that compute at once. Throws std::invalid_argument for kernels that the processor lacks.
+    Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads);
+
+    // The hypotheses of each request, best first; none where the model gives no finite probability. ``rows``: hypotheses
+    // that a replica works on side by side. A result does not depend on the other requests, on threads or on rows.
+    std::vector<std::vector<Hypothesis>> search(const std::vector<Request> &requests, const Settings &settings,
+                                                int rows, const Cancel &cancel, const Poll &poll);
+    std::vector<std::vector<float>> score(const std::vector<Ids> &sources, const std::vector<Ids> &targets,
+                                          const Cancel &cancel, const Poll &poll);
+    std::vector<Attention> attend(const std::vector<Ids> &sources, const std::vector<Ids> &targets,
+                                  const Cancel &cancel, const Poll &poll);
+
+    const char *kernels() const { return kernels_->name; }
+    int threads() const { return threads_; }
+
+  private:
+    struct Replica {
+        Replica(const Model &model, const Kernels &kernels, int threads)
+            : team(threads), encoder(model, kernels, team), decoder(model, kernels, team) {}
+        size_t layers() const { return decoder.layers(); }
+        Team team;
+        Encoder encoder;
+        Decoder decoder;
+    };
+    class Loan;
+    class Watch;
+    struct Work;
+
+    void search_on(Replica &replica, Work &work);
+    template <class Take> void spread(int parts, const Take &take);
+    template <class Result, class Run>
+    std::vector<Result> forced(const std::vector<Ids> &sources, const std::vector<Ids> &targets, Watch &watch,
+                               const Run &run);
+
+    std::shared_ptr<const Model> model_;
+    const Kernels *kernels_;
+    int threads_;
+    std::mutex mutex_;
+    std::condition_variable freed_;
+    int free_; // threads that nobody holds
+    unsigned long tickets_ = 0, served_ = 0;
+    std::vector<std::unique_ptr<Replica>> narrow_, wide_; // of one thread, of all; those that nobody holds
+};
+
+} // namespace headway

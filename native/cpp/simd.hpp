@@ -1,0 +1,110 @@
+// Vectors of floats of a width that the file which includes this has set: HEADWAY_WIDTH 4, 8 or 16. Written with the
+// vector types of GCC and Clang, so the same lines serve every processor.
+//
+// Everything here has internal linkage: each kernel file is compiled for other instructions, and the linker must never
+// take the one's function for the other's.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace headway {
+namespace {
+
+constexpr int WIDTH = HEADWAY_WIDTH;
+
+typedef float Floats __attribute__((vector_size(4 * HEADWAY_WIDTH)));
+typedef int32_t Ints __attribute__((vector_size(4 * HEADWAY_WIDTH)));
+typedef int8_t Bytes __attribute__((vector_size(HEADWAY_WIDTH)));
+
+inline Floats load(const float *from) {
+    Floats vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+// The first ``count`` floats, zeros behind them.
+inline Floats load_some(const float *from, int count) {
+    Floats vector{};
+    std::memcpy(&vector, from, sizeof(float) * static_cast<size_t>(count));
+    return vector;
+}
+
+inline void store(float *to, Floats vector) { std::memcpy(to, &vector, sizeof vector); }
+
+inline void store_some(float *to, Floats vector, int count) {
+    std::memcpy(to, &vector, sizeof(float) * static_cast<size_t>(count));
+}
+
+inline Floats all(float value) { return value - Floats{}; }
+
+inline Floats larger(Floats one, Floats other) { return one > other ? one : other; }
+inline Floats smaller(Floats one, Floats other) { return one < other ? one : other; }
+inline Floats magnitude(Floats vector) {
+    Ints bits;
+    std::memcpy(&bits, &vector, sizeof bits);
+    bits &= 0x7fffffff;
+    std::memcpy(&vector, &bits, sizeof bits);
+    return vector;
+}
+
+typedef float Four __attribute__((vector_size(16)));
+typedef float Eight __attribute__((vector_size(32)));
+
+// A vector's halves joined, and so on, down to four numbers.
+template <class Join> inline Four folded(Floats vector, Join join) {
+#if HEADWAY_WIDTH == 16
+    const Eight eight = join(__builtin_shufflevector(vector, vector, 0, 1, 2, 3, 4, 5, 6, 7),
+                             __builtin_shufflevector(vector, vector, 8, 9, 10, 11, 12, 13, 14, 15));
+    return join(__builtin_shufflevector(eight, eight, 0, 1, 2, 3), __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+#elif HEADWAY_WIDTH == 8
+    return join(__builtin_shufflevector(vector, vector, 0, 1, 2, 3), __builtin_shufflevector(vector, vector, 4, 5, 6, 7));
+#else
+    (void)join;
+    return vector;
+#endif
+}
+
+inline float total(Floats vector) {
+    const Four four = folded(vector, [](auto one, auto other) { return one + other; });
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+inline float largest(Floats vector) {
+    const Four four = folded(vector, [](auto one, auto other) { return one > other ? one : other; });
+    const float first = four[0] > four[2] ? four[0] : four[2];
+    const float second = four[1] > four[3] ? four[1] : four[3];
+    return first > second ? first : second;
+}
+
+inline Floats to_floats(Ints vector) { return __builtin_convertvector(vector, Floats); }
+
+// exp with an error of 1 to 2 units in the last place; below -87.3 it is 0, above 88 it is that of 88. A NaN stays one.
+inline Floats exponential(Floats x) {
+    const Floats bounded = smaller(larger(x, all(-87.3F)), all(88.0F));
+    const Floats shift = all(12582912.0F); // 1.5 x 2^23: added and taken off, it rounds to a whole number
+    const Floats power = (bounded * 1.44269504F + shift) - shift;
+    // ln 2 in two parts: the first has so few digits that its product with a whole number is exact
+    Floats rest = bounded - power * 0.693359375F;
+    rest = rest + power * 2.12194440e-4F;
+    Floats series = all(1.0F / 5040.0F);
+    series = series * rest + 1.0F / 720.0F;
+    series = series * rest + 1.0F / 120.0F;
+    series = series * rest + 1.0F / 24.0F;
+    series = series * rest + 1.0F / 6.0F;
+    series = series * rest + 0.5F;
+    series = series * rest + 1.0F;
+    series = series * rest + 1.0F;
+    const Ints exponent = (__builtin_convertvector(power, Ints) + 127) << 23;
+    Floats scale;
+    std::memcpy(&scale, &exponent, sizeof scale);
+    const Floats value = series * scale;
+    return x < -87.3F ? Floats{} : (x == x ? value : x);
+}
+
+} // namespace
+} // namespace headway

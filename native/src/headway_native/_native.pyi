@@ -1,0 +1,87 @@
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+class CancelledError(RuntimeError): ...
+
+class Cancel:
+    def __init__(self, value: bool = False) -> None: ...
+    def set(self) -> None: ...
+
+class Model:
+    @staticmethod
+    def load(
+        sizes: Mapping[str, int],
+        numbers: Mapping[str, float],
+        names: Mapping[str, str],
+        arrays: Mapping[str, npt.NDArray[np.uint8]],
+    ) -> Model: ...
+
+class Session:
+    def __init__(self, model: Model, *, kernels: str = "auto", threads: int = 1) -> None: ...
+    @property
+    def kernels(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        *,
+        prefixes: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        beam: int,
+        n_best: int,
+        length_penalty: float,
+        no_repeat: int,
+        never: Sequence[int],
+        rows: int,
+        cancel: Cancel | None = None,
+    ) -> list[list[tuple[list[int], float, float, bool]]]: ...
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+    ) -> list[list[float]]: ...
+    def attend(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+    ) -> list[tuple[int, int, list[float]]]: ...
+
+class Probe:
+    def __init__(self, kernels: str) -> None: ...
+    @property
+    def name(self) -> str: ...
+    def product(
+        self,
+        weight: npt.NDArray[np.uint8],
+        *,
+        scale: npt.NDArray[np.float32] | None,
+        bias: npt.NDArray[np.float32] | None,
+        outputs: int,
+        inputs: int,
+        rows: npt.NDArray[np.float32],
+        relu: bool,
+        out: npt.NDArray[np.float32],
+    ) -> None: ...
+    def sums(
+        self,
+        weight: npt.NDArray[np.uint8],
+        *,
+        outputs: int,
+        inputs: int,
+        rows: npt.NDArray[np.int8],
+        out: npt.NDArray[np.int32],
+    ) -> None: ...
+    def quantise(self, row: npt.NDArray[np.float32]) -> tuple[list[int], float]: ...
+    def norm(
+        self,
+        rows: npt.NDArray[np.float32],
+        *,
+        gain: npt.NDArray[np.float32],
+        bias: npt.NDArray[np.float32] | None,
+        epsilon: float,
+        centred: bool,
+        out: npt.NDArray[np.float32],
+    ) -> None: ...
+    def activate(self, name: str, rows: npt.NDArray[np.float32]) -> None: ...
+    def scan(self, row: npt.NDArray[np.float32], *, threshold: float) -> tuple[float, float, list[int]]: ...
+
+def available() -> list[str]: ...

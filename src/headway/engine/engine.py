@@ -1,0 +1,114 @@
+"""The compiled CPU engine with a model: token ids in, hypotheses out. torch is not needed.
+
+Shapes: T target positions, S source positions.
+"""
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headway.engine.packed import PackedModel, native_arguments
+from headway.errors import EngineError, MissingExtraError
+from headway.search.hypothesis import Hypothesis
+from headway.search.settings import SearchSettings, check_prefixes, check_settings
+
+if TYPE_CHECKING:
+    from headway_native import Session
+
+Ids = Sequence[int]
+ROWS = 128  # hypotheses that a thread works on side by side
+
+
+def is_installed() -> bool:
+    """Whether headway-native is there."""
+    return find_spec("headway_native") is not None
+
+
+class Engine:
+    """A packed model, ready to compute on ``threads`` threads (absent: one for each core).
+
+    ``kernels``: the instructions to compute with, by name; auto takes the best that the processor has. Calls may come
+    from several threads at once; they share the engine's.
+    Raises MissingExtraError without headway-native, EngineError for a packed file that does not fit its configuration.
+    """
+
+    def __init__(self, packed: PackedModel, *, threads: int | None = None, kernels: str = "auto") -> None:
+        self.packed = packed
+        self._session = _open(packed, threads or cores(), kernels)
+
+    @property
+    def kernels(self) -> str:
+        """The instructions that are computed with: avx512, avx_vnni, avx2 or portable."""
+        return self._session.kernels
+
+    @property
+    def threads(self) -> int:
+        """The most threads that compute at once."""
+        return self._session.threads
+
+    def search(
+        self,
+        sources: Sequence[Ids],
+        *,
+        prefixes: Sequence[Ids],
+        limits: Sequence[int],
+        settings: SearchSettings,
+        rows: int = ROWS,
+    ) -> list[list[Hypothesis]]:
+        """The ``n_best`` hypotheses of each source by greedy or beam search, best first; fewer where fewer exist.
+
+        Sources end in EOS. ``limits`` count EOS, ``prefixes`` are what outputs must begin with. A sentence's result
+        depends neither on the others nor on threads. An empty list: the model gave no finite probability.
+        """
+        check_settings(settings)
+        check_prefixes(prefixes, limits, settings)
+        found = self._session.search(
+            [list(ids) for ids in sources],
+            prefixes=[list(ids) for ids in prefixes],
+            limits=list(limits),
+            beam=settings.beam_size,
+            n_best=settings.n_best,
+            length_penalty=settings.length_penalty,
+            no_repeat=settings.no_repeat_ngram,
+            never=list(settings.reserved),
+            rows=rows,
+        )
+        return [
+            [
+                Hypothesis(tuple(ids), log_prob=log_prob, score=score, is_cut=is_cut)
+                for ids, log_prob, score, is_cut in own
+            ]
+            for own in found
+        ]
+
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log-probability (natural) of each token of each target; NaN where the model gives no number."""
+        return self._session.score([list(ids) for ids in sources], [list(ids) for ids in targets])
+
+    def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
+        """For each pair the last layer's attention over the source, the mean over heads: float32 (T, S)."""
+        found = self._session.attend([list(ids) for ids in sources], [list(ids) for ids in targets])
+        return [np.array(weights, dtype=np.float32).reshape(target, source) for target, source, weights in found]
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _open(packed: PackedModel, threads: int, kernels: str) -> "Session":
+    if not is_installed():
+        raise MissingExtraError(
+            "engine: headway-native, the compiled engine, is not installed. Run: pip install headway-native"
+        )
+    from headway_native import Model, Session  # noqa: PLC0415
+
+    try:
+        return Session(Model.load(**native_arguments(packed)), kernels=kernels, threads=threads)
+    except ValueError as error:
+        raise EngineError(
+            f"engine: {packed.path}: {error}. Delete the file if it is damaged; it is made again when it is needed."
+        ) from error

@@ -1,0 +1,166 @@
+"""A model folder to the one file that the engine maps: matrices laid out, in 8 bits or float32."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from headway.config.schema import ModelConfig
+from headway.engine.layout import BLOCK, Floats, pack_matrix, pad, stack
+from headway.errors import EngineError
+from headway.folder.contents import WEIGHTS_FILE, ModelFolder
+from headway.folder.weights import Array, write_weights
+
+FORMAT_VERSION = 1
+PRECISIONS = ("int8", "float32")
+ROLES = ("query", "key", "value")
+
+
+def packed_path(folder: Path, precision: str) -> Path:
+    """Where a folder's packed file lies."""
+    return folder / f"packed-{precision}.safetensors"
+
+
+def pack_folder(folder: ModelFolder, *, precision: str = "int8", path: Path | None = None) -> Path:
+    """Write the packed file, beside the weights unless ``path`` says where.
+
+    Raises EngineError for a model that the engine does not run, FolderError for weights that are damaged, OSError.
+    """
+    check_supported(folder.config.model)
+    path = path or packed_path(folder.path, precision)
+    arrays = dict(packed_arrays(folder.config.model, folder.weights(), precision=precision))
+    metadata = {
+        "format": str(FORMAT_VERSION),
+        "precision": precision,
+        "model": folder.config.model.model_dump_json(),
+        "weights": fingerprint(folder.path / WEIGHTS_FILE),
+    }
+    write_weights(path, arrays, metadata=metadata)
+    return path
+
+
+def fingerprint(path: Path) -> str:
+    """What tells one weights file from another without reading it: its size and the time it was written."""
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def check_supported(config: ModelConfig) -> None:
+    """Raise EngineError, by name, for what the engine does not run."""
+    unsupported = {
+        f"positions {config.positions}": config.positions == "t5",
+        f"attention_window {config.attention_window}": config.attention_window is not None,
+    }
+    found = [name for name, is_found in unsupported.items() if is_found]
+    if found:
+        raise EngineError(f"engine/pack: the engine does not run a model with {' and '.join(found)}; torch does.")
+
+
+def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precision: str) -> Iterator[tuple[str, Array]]:
+    """Every array of the packed file by name. Raises EngineError for weights that are not finite or not all there."""
+    packer = _Packer(weights, is_int8=precision == "int8")
+    yield from packer.matrix("output", ["output.weight"], ["output.bias"])
+    if config.embedding_sharing == "none":
+        yield from packer.matrix("target_embedding", ["target_stem.embedding.weight"])
+    if config.embedding_sharing != "all":
+        yield from packer.matrix("source_embedding", ["source_stem.embedding.weight"])
+    if config.positions == "learned":
+        for side in ("source", "target"):
+            yield f"{side}_positions", packer.row(f"{side}_stem.position.weight")
+    for layer in range(config.num_encoder_layers):
+        yield from _encoder_layer(packer, layer)
+    for layer in range(config.num_decoder_layers):
+        yield from _decoder_layer(packer, layer)
+    if config.norm_placement == "pre":
+        yield from packer.norm("encoder.norm", "encoder.norm")
+        yield from packer.norm("decoder.norm", "decoder.norm")
+
+
+def _encoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]:
+    own, name = f"encoder.layers.{layer}", f"encoder.{layer}"
+    yield from _self_attention(packer, f"{own}.self_attention", f"{name}.attention")
+    yield from packer.norm(f"{name}.attention.norm", f"{own}.attention_sublayer.norm")
+    yield from _feed_forward(packer, own, name)
+
+
+def _decoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]:
+    own, name = f"decoder.layers.{layer}", f"decoder.{layer}"
+    yield from _self_attention(packer, f"{own}.self_attention", f"{name}.self_attention")
+    yield from packer.norm(f"{name}.self_attention.norm", f"{own}.self_sublayer.norm")
+    cross = f"{own}.cross_attention"
+    yield from packer.linear(f"{name}.cross_attention.query", [f"{cross}.query"])
+    yield from packer.linear(f"{name}.cross_attention.memory", [f"{cross}.key", f"{cross}.value"])
+    yield from packer.linear(f"{name}.cross_attention.output", [f"{cross}.output"])
+    yield from packer.norm(f"{name}.cross_attention.norm", f"{own}.cross_sublayer.norm")
+    yield from _feed_forward(packer, own, name)
+
+
+def _self_attention(packer: "_Packer", own: str, name: str) -> Iterator[tuple[str, Array]]:
+    yield from packer.linear(f"{name}.project", [f"{own}.{role}" for role in ROLES])
+    yield from packer.linear(f"{name}.output", [f"{own}.output"])
+
+
+def _feed_forward(packer: "_Packer", own: str, name: str) -> Iterator[tuple[str, Array]]:
+    gate = [f"{own}.feed_forward.gate"] if packer.has(f"{own}.feed_forward.gate.weight") else []
+    yield from packer.linear(f"{name}.feed_forward.inner", [*gate, f"{own}.feed_forward.inner"])
+    yield from packer.linear(f"{name}.feed_forward.outer", [f"{own}.feed_forward.outer"])
+    yield from packer.norm(f"{name}.feed_forward.norm", f"{own}.feed_forward_sublayer.norm")
+
+
+class _Packer:
+    """The arrays of a model folder, asked for by name."""
+
+    def __init__(self, weights: Mapping[str, Array], *, is_int8: bool) -> None:
+        self.weights = weights
+        self.is_int8 = is_int8
+
+    def has(self, name: str) -> bool:
+        return name in self.weights
+
+    def linear(self, name: str, layers: Sequence[str]) -> Iterator[tuple[str, Array]]:
+        """Layers that read the same vectors, as one matrix."""
+        return self.matrix(name, [f"{layer}.weight" for layer in layers], [f"{layer}.bias" for layer in layers])
+
+    def matrix(self, name: str, parts: Sequence[str], biases: Sequence[str] = ()) -> Iterator[tuple[str, Array]]:
+        weight = stack([self._array(part) for part in parts]) if len(parts) > 1 else self._array(parts[0])
+        bias = None
+        if biases and all(self.has(part) for part in biases):
+            bias = stack([self._array(part) for part in biases])
+        packed = pack_matrix(weight, bias, is_int8=self.is_int8)
+        yield f"{name}.weight", packed.weight
+        if packed.scale is not None:
+            yield f"{name}.scale", packed.scale
+        if packed.bias is not None:
+            yield f"{name}.bias", packed.bias
+
+    def norm(self, name: str, own: str) -> Iterator[tuple[str, Array]]:
+        yield f"{name}.gain", self.row(f"{own}.weight")
+        if self.has(f"{own}.bias"):
+            yield f"{name}.bias", self.row(f"{own}.bias")
+
+    def row(self, name: str) -> Floats:
+        """An array as one row, padded to whole blocks."""
+        return np.ascontiguousarray(pad(self._array(name).reshape(-1), BLOCK, axis=0), dtype=np.float32)
+
+    def _array(self, name: str) -> Floats:
+        found = self.weights.get(_stored_name(name, self.weights))
+        if found is None:
+            raise EngineError(
+                f"engine/pack: the weights have no {name}. The folder's files are of different models: copy the folder "
+                "again as a whole."
+            )
+        array = np.asarray(found, dtype=np.float32)
+        if not np.isfinite(array).all():
+            raise EngineError(
+                f"engine/pack: {name} holds numbers that are not finite. The weights are damaged, or training had "
+                "diverged: take another checkpoint."
+            )
+        return array
+
+
+def _stored_name(name: str, weights: Mapping[str, Array]) -> str:
+    """Shared matrices are stored once, under the first of their names; the source's is shared only with all others."""
+    if name != "output.weight":
+        return name
+    shared = ("output.weight", "target_stem.embedding.weight", "source_stem.embedding.weight")
+    return next((other for other in shared if other in weights), name)

@@ -1,0 +1,151 @@
+"""Every set of kernels that this processor can run, against NumPy. Sizes are odd on purpose."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.engine.layout import BLOCK, pack_matrix, quantise
+
+native = pytest.importorskip("headway_native", reason="headway-native is not built here")
+
+KERNELS = native.available()
+SIZES = st.integers(1, 131)
+
+
+def packed_bytes(array):
+    return array.reshape(-1).view(np.uint8)
+
+
+def drawn(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(rows=st.integers(1, 31), inputs=SIZES, outputs=SIZES, seed=st.integers(0, 2**32 - 1))
+def test_sums_of_8_bit_products_are_those_of_whole_numbers(name, rows, inputs, outputs, seed):
+    generator = np.random.default_rng(seed)
+    weight_OI = drawn(seed, outputs, inputs)
+    _, whole_OI = quantise(weight_OI)
+    rows_RI = generator.integers(-127, 128, (rows, inputs)).astype(np.int8)
+    packed = pack_matrix(weight_OI, is_int8=True)
+    out = np.zeros((rows, -(-outputs // BLOCK) * BLOCK), dtype=np.int32)
+    native.Probe(name).sums(packed_bytes(packed.weight), outputs=outputs, inputs=inputs, rows=rows_RI, out=out)
+    expected = rows_RI.astype(np.int32) @ whole_OI.astype(np.int32).T
+    np.testing.assert_array_equal(out[:, :outputs], expected)
+    assert not out[:, outputs:].any()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_largest_numbers_do_not_overflow(name):
+    inputs = 2053
+    weight_OI = np.ones((17, inputs), dtype=np.float32)
+    weight_OI[3] = -1
+    rows_RI = np.full((5, inputs), 127, dtype=np.int8)
+    rows_RI[2] = -127
+    out = np.zeros((5, 32), dtype=np.int32)
+    packed = pack_matrix(weight_OI, is_int8=True)
+    native.Probe(name).sums(packed_bytes(packed.weight), outputs=17, inputs=inputs, rows=rows_RI, out=out)
+    np.testing.assert_array_equal(out[:, :17], rows_RI.astype(np.int32) @ quantise(weight_OI)[1].astype(np.int32).T)
+
+
+@pytest.mark.parametrize("is_int8", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 31),
+    inputs=SIZES,
+    outputs=SIZES,
+    relu=st.booleans(),
+    biased=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_product_is_that_of_numpy(name, is_int8, rows, inputs, outputs, relu, biased, seed):
+    weight_OI = drawn(seed, outputs, inputs)
+    bias_O = drawn(seed + 1, outputs) if biased else None
+    rows_RI = drawn(seed + 2, rows, inputs)
+    packed = pack_matrix(weight_OI, bias_O, is_int8=is_int8)
+    out = np.full((rows, -(-outputs // BLOCK) * BLOCK), 7, dtype=np.float32)
+    native.Probe(name).product(
+        packed_bytes(packed.weight),
+        scale=packed.scale,
+        bias=packed.bias,
+        outputs=outputs,
+        inputs=inputs,
+        rows=rows_RI,
+        relu=relu,
+        out=out,
+    )
+    weight, numbers = weight_OI.astype(np.float64), rows_RI.astype(np.float64)
+    if is_int8:
+        scale_O, whole_OI = quantise(weight_OI)
+        scale_R, whole_RI = quantise(rows_RI)
+        weight, numbers = whole_OI * scale_O[:, None].astype(np.float64), whole_RI * scale_R[:, None].astype(np.float64)
+    expected = numbers @ weight.T + (0 if bias_O is None else bias_O)
+    expected = expected.clip(0) if relu else expected
+    # a number midway between two whole ones may be rounded to either: one unit of one number
+    slack = 1e-4 if not is_int8 else 2e-2 * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(out[:, :outputs], expected, rtol=1e-4, atol=slack)
+    assert not out[:, outputs:].any()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(size=SIZES, seed=st.integers(0, 2**32 - 1))
+def test_a_row_in_8_bits_is_within_half_a_unit(name, size, seed):
+    row_1I = drawn(seed, 1, size)
+    whole, scale = native.Probe(name).quantise(row_1I)
+    assert scale == pytest.approx(float(np.abs(row_1I).max()) / 127, rel=1e-6)
+    np.testing.assert_allclose(np.array(whole) * scale, row_1I[0], atol=0.5001 * scale)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_no_number_has_no_scale(name, bad):
+    row_1I = drawn(3, 1, 37)
+    row_1I[0, 31] = bad
+    assert np.isnan(native.Probe(name).quantise(row_1I)[1])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_row_of_zeros_stays_one(name):
+    whole, scale = native.Probe(name).quantise(np.zeros((1, 19), dtype=np.float32))
+    assert scale == 0.0
+    assert not any(whole)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(size=SIZES, centred=st.booleans(), biased=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_a_norm_is_that_of_numpy(name, size, centred, biased, seed):
+    rows_RI, gain_I = drawn(seed, 5, size) + 3, drawn(seed + 1, size)
+    bias_I = drawn(seed + 2, size) if biased else None
+    out = np.zeros_like(rows_RI)
+    native.Probe(name).norm(rows_RI, gain=gain_I, bias=bias_I, epsilon=1e-5, centred=centred, out=out)
+    wide = rows_RI.astype(np.float64)
+    rest = wide - wide.mean(axis=1, keepdims=True) if centred else wide
+    expected = rest / np.sqrt((rest**2).mean(axis=1, keepdims=True) + 1e-5) * gain_I + (0 if bias_I is None else bias_I)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_an_activation_is_that_of_torch(name, activation):
+    torch = pytest.importorskip("torch")
+    rows = np.linspace(-12, 12, 1600, dtype=np.float32).reshape(10, 160).copy()
+    expected = getattr(torch.nn.functional, activation)(torch.from_numpy(rows.astype(np.float64))).numpy()
+    native.Probe(name).activate(activation, rows)
+    np.testing.assert_allclose(rows, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(size=st.integers(1, 512), seed=st.integers(0, 2**32 - 1), threshold=st.floats(-2, 4))
+def test_a_scan_gives_log_sum_and_what_lies_above(name, size, seed, threshold):
+    row_1V = drawn(seed, 1, size) * 5
+    peak, total, places = native.Probe(name).scan(row_1V, threshold=threshold)
+    wide = row_1V[0].astype(np.float64)
+    assert peak == row_1V.max()
+    assert total == pytest.approx(np.exp(wide - wide.max()).sum(), rel=2e-6)
+    assert places == [place for place in range(size) if row_1V[0, place] > np.float32(threshold)]
