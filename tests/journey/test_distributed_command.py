@@ -26,6 +26,9 @@ NUMBERS = {  # so that a kill hits the run under way: a step takes long enough, 
     "train.microbatch_tokens": 100,
     "model.d_model": 64,
     "model.dropout": 0.2,
+    # With 1 rounding decides the sign of a gradient of nearly 0, and Adam makes a whole step of it; with 2, 3 and 4 two
+    # processes stay within 6e-7 of one.
+    "train.seed": 2,
 }
 
 
