@@ -8,6 +8,7 @@
 #include "kernels.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -305,32 +306,74 @@ inline float dot(const float *one, const float *other, int size) {
     return value;
 }
 
-inline void add_scaled(float *to, const float *from, float weight, int size) {
+// Four such products with one query; each is added up in the order of ``dot``.
+inline Four dots(const float *query, const float *const (&keys)[4], int size) {
+    Floats sum[4] = {Floats{}, Floats{}, Floats{}, Floats{}};
     int place = 0;
-    for (; place + WIDTH <= size; place += WIDTH) store(to + place, load(to + place) + load(from + place) * weight);
-    for (; place < size; ++place) to[place] += from[place] * weight;
+    for (; place + WIDTH <= size; place += WIDTH) {
+        const Floats numbers = load(query + place);
+        for (int i = 0; i < 4; ++i) sum[i] += numbers * load(keys[i] + place);
+    }
+    const auto plus = [](auto one, auto other) { return one + other; };
+    const Four a = folded(sum[0], plus), b = folded(sum[1], plus), c = folded(sum[2], plus), d = folded(sum[3], plus);
+    const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    Four total = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    for (; place < size; ++place)
+        for (int i = 0; i < 4; ++i) total[i] += query[place] * keys[i][place];
+    return total;
+}
+
+// ``VECTORS`` vectors of the mixture of one head's values, which stand where ``past`` says.
+template <int VECTORS>
+inline void mix_past(const float *weights, const Past &past, size_t begin, float *out) {
+    Floats sums[VECTORS];
+    for (int vector = 0; vector < VECTORS; ++vector) sums[vector] = Floats{};
+    for (int i = 0; i < past.count; ++i) {
+        const float *value = past.value + static_cast<size_t>(past.offset[i]) * past.value_stride + begin;
+        const Floats weight = all(weights[i]);
+        for (int vector = 0; vector < VECTORS; ++vector) sums[vector] += load(value + vector * WIDTH) * weight;
+    }
+    for (int vector = 0; vector < VECTORS; ++vector) store(out + vector * WIDTH, sums[vector]);
 }
 
 void attend(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights, float *out) {
     const int shared = heads.queries / heads.keys;
     const float root = std::sqrt(static_cast<float>(heads.d_k));
-    for (int i = 0; i < past.count; ++i) {
-        const float *key = past.key + static_cast<size_t>(past.offset[i]) * past.key_stride;
+    const auto count = static_cast<size_t>(past.count);
+    const auto key_at = [&](int place) { return past.key + static_cast<size_t>(past.offset[place]) * past.key_stride; };
+    int place = 0;
+    for (; place + 4 <= past.count; place += 4)
         for (int head = 0; head < heads.queries; ++head) {
-            float score = dot(query + head * heads.d_k, key + head / shared * heads.d_k, heads.d_k) / root;
-            if (slope != nullptr) score -= slope[head] * static_cast<float>(past.count - 1 - i);
-            weights[static_cast<size_t>(head) * static_cast<size_t>(past.count) + static_cast<size_t>(i)] = score;
+            const int begin = head / shared * heads.d_k;
+            const float *const keys[4] = {key_at(place) + begin, key_at(place + 1) + begin, key_at(place + 2) + begin,
+                                          key_at(place + 3) + begin};
+            const Four scores = dots(query + head * heads.d_k, keys, heads.d_k) / root;
+            std::memcpy(weights + static_cast<size_t>(head) * count + place, &scores, sizeof scores);
         }
-    }
-    for (int head = 0; head < heads.queries; ++head)
-        softmax(weights + static_cast<size_t>(head) * static_cast<size_t>(past.count), past.count);
-    std::memset(out, 0, sizeof(float) * static_cast<size_t>(heads.queries * heads.d_v));
-    for (int i = 0; i < past.count; ++i) {
-        const float *value = past.value + static_cast<size_t>(past.offset[i]) * past.value_stride;
+    for (; place < past.count; ++place)
         for (int head = 0; head < heads.queries; ++head)
-            add_scaled(out + head * heads.d_v, value + head / shared * heads.d_v,
-                       weights[static_cast<size_t>(head) * static_cast<size_t>(past.count) + static_cast<size_t>(i)],
-                       heads.d_v);
+            weights[static_cast<size_t>(head) * count + static_cast<size_t>(place)] =
+                dot(query + head * heads.d_k, key_at(place) + head / shared * heads.d_k, heads.d_k) / root;
+    for (int head = 0; head < heads.queries; ++head) {
+        float *own = weights + static_cast<size_t>(head) * count;
+        if (slope != nullptr)
+            for (int i = 0; i < past.count; ++i) own[i] -= slope[head] * static_cast<float>(past.count - 1 - i);
+        softmax(own, past.count);
+        float *mixed = out + head * heads.d_v;
+        const auto begin = static_cast<size_t>(head / shared * heads.d_v);
+        int done = 0;
+        for (; done + 4 * WIDTH <= heads.d_v; done += 4 * WIDTH)
+            mix_past<4>(own, past, begin + static_cast<size_t>(done), mixed + done);
+        for (; done + 2 * WIDTH <= heads.d_v; done += 2 * WIDTH)
+            mix_past<2>(own, past, begin + static_cast<size_t>(done), mixed + done);
+        for (; done + WIDTH <= heads.d_v; done += WIDTH)
+            mix_past<1>(own, past, begin + static_cast<size_t>(done), mixed + done);
+        for (; done < heads.d_v; ++done) {
+            mixed[done] = 0.0F;
+            for (int i = 0; i < past.count; ++i)
+                mixed[done] += own[i] * past.value[static_cast<size_t>(past.offset[i]) * past.value_stride + begin + static_cast<size_t>(done)];
+        }
     }
 }
 
