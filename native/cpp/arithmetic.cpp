@@ -24,10 +24,6 @@ void Arithmetic::prepare(const Matrix &matrix, const FloatRows &rows) {
     });
 }
 
-void Arithmetic::multiply_prepared(const Matrix &matrix, int begin, int end, const Sink &sink) const {
-    multiply_prepared(matrix, 0, floats_.count, begin, end, sink);
-}
-
 void Arithmetic::multiply_prepared(const Matrix &matrix, int first_row, int count, int begin, int end,
                                    const Sink &sink) const {
     const auto first = static_cast<size_t>(first_row);
@@ -40,15 +36,15 @@ void Arithmetic::multiply_prepared(const Matrix &matrix, int first_row, int coun
     kernels.product_int8(matrix, rows, begin, end, sink);
 }
 
-void Arithmetic::multiply(const Matrix &matrix, const FloatRows &rows, int begin, int end, const Sink &sink) {
+void Arithmetic::multiply(const Matrix &matrix, const FloatRows &rows, const Sink &sink) {
     prepare(matrix, rows);
-    team.share(end - begin, GRAIN, [&](int from, int to, int) {
+    team.share(matrix.blocks(), GRAIN, [&](int from, int to, int) {
         Sink part = sink;
         const auto skipped = static_cast<size_t>(from) * BLOCK;
         part.out += skipped;
         if (part.residual != nullptr) part.residual += skipped;
-        part.first_block = begin + from;
-        multiply_prepared(matrix, begin + from, begin + to, part);
+        part.first_block = from;
+        multiply_prepared(matrix, 0, rows.count, from, to, part);
     });
 }
 

@@ -11,19 +11,15 @@ class Arithmetic {
   public:
     Arithmetic(const Kernels &kernels, Team &team) : kernels(kernels), team(team) {}
 
-    // The blocks [begin, end) of rows x matrix.
-    void multiply(const Matrix &matrix, const FloatRows &rows, int begin, int end, const Sink &sink);
-    void multiply(const Matrix &matrix, const FloatRows &rows, const Sink &sink) {
-        multiply(matrix, rows, 0, matrix.blocks(), sink);
-    }
+    // Rows x matrix.
+    void multiply(const Matrix &matrix, const FloatRows &rows, const Sink &sink);
 
     // Every row by itself; ``out`` may be ``in``.
     void norm(const Norm &norm, const Config &config, const FloatTable &in, FloatTable &out);
 
     // Rows in the form that ``multiply_prepared`` takes: once for many products of the same rows.
     void prepare(const Matrix &matrix, const FloatRows &rows);
-    // On the calling thread alone, for rows that were prepared; safe on several threads at once.
-    void multiply_prepared(const Matrix &matrix, int begin, int end, const Sink &sink) const;
+    // The blocks [begin, end) of some rows that were prepared; on the calling thread alone, safe on several threads at once.
     void multiply_prepared(const Matrix &matrix, int first_row, int count, int begin, int end, const Sink &sink) const;
 
     const Kernels &kernels;
