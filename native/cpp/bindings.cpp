@@ -208,7 +208,11 @@ class Probe {
         sink.relu = relu;
         Team team(1);
         Arithmetic arithmetic(*kernels_, team);
-        arithmetic.multiply(matrix, {rows.data(), rows.shape(1), static_cast<int>(rows.shape(0))}, sink);
+        FloatTable table;
+        table.resize(rows.shape(0), rows.shape(1));
+        for (size_t row = 0; row < rows.shape(0); ++row)
+            std::copy_n(rows.data() + row * rows.shape(1), rows.shape(1), table.at(row));
+        arithmetic.multiply(matrix, table.rows(), sink);
     }
 
     // The whole-number sums of 8-bit rows x matrix.
@@ -246,7 +250,7 @@ class Probe {
         std::vector<int8_t> out(padded(row.shape(1), 64));
         float scale = 0.0F;
         int32_t sum = 0;
-        kernels_->quantise(row.data(), static_cast<int>(row.shape(1)), out.data(), out.size(), &scale, &sum);
+        kernels_->quantise(blocks_of(row.data(), row.shape(1)).data(), static_cast<int>(row.shape(1)), out.data(), out.size(), &scale, &sum);
         return {{out.begin(), out.begin() + static_cast<long>(row.shape(1))}, scale};
     }
 
@@ -268,13 +272,71 @@ class Probe {
     std::tuple<float, float, std::vector<int>> scan(const Floats &row, float threshold) const {
         float peak = 0.0F, sum = 0.0F;
         std::vector<int32_t> places(row.shape(1));
-        const int found = kernels_->scan(row.data(), static_cast<int>(row.shape(1)), threshold, &peak, &sum, places.data());
+        const Numbers<float> logits = blocks_of(row.data(), row.shape(1));
+        const auto size = static_cast<int>(row.shape(1));
+        kernels_->scan(logits.data(), size, &peak, &sum);
+        const int found = kernels_->above(logits.data(), size, threshold, places.data());
         return {peak, sum, {places.begin(), places.begin() + found}};
     }
 
     const char *name() const { return kernels_->name; }
 
+    // One query over a past that stands where ``offset`` says; all heads. Gives (weights (queries x places), mixture).
+    void attend(const Floats &query, const Floats &key, const Floats &value, const std::vector<int> &offset,
+                const std::tuple<int, int, int, int> &sizes, const nb::object &slope, Out &weights, Out &out) const {
+        const Heads heads = described(sizes);
+        const size_t count = offset.size(), width = padded(count);
+        const bool fits = query.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
+                          key.shape(1) == static_cast<size_t>(heads.keys * heads.d_k) &&
+                          value.shape(1) == static_cast<size_t>(heads.keys * heads.d_v) && key.shape(0) == value.shape(0) &&
+                          weights.shape(0) == static_cast<size_t>(heads.queries) && weights.shape(1) == count &&
+                          out.shape(1) == static_cast<size_t>(heads.queries * heads.d_v);
+        for (const int place : offset)
+            if (place < 0 || static_cast<size_t>(place) >= key.shape(0)) refuse("an offset lies outside");
+        if (!fits || count == 0) refuse("the arrays do not fit");
+        Numbers<float> room(weights.shape(0) * width);
+        const std::vector<int32_t> places(offset.begin(), offset.end());
+        const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
+        kernels_->attend(query.data(), {key.data(), value.data(), key.shape(1), value.shape(1), places.data(), static_cast<int>(count)},
+                         heads, slope.is_none() ? nullptr : slopes.data(), room.data(), out.data());
+        for (size_t head = 0; head < weights.shape(0); ++head)
+            std::copy_n(room.data() + head * width, count, weights.data() + head * count);
+    }
+
+    // Queries (rows x heads) over one source (places x heads).
+    void attend_source(const Floats &queries, const Floats &key, const Floats &value, const std::tuple<int, int, int, int> &sizes,
+                       const nb::object &slope, int centre, Out &weights, Out &out) const {
+        const Heads heads = described(sizes);
+        const size_t rows = queries.shape(0), source = key.shape(0), width = padded(source);
+        const bool fits = queries.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
+                          key.shape(1) == static_cast<size_t>(heads.keys * heads.d_k) && value.shape(0) == source &&
+                          value.shape(1) == static_cast<size_t>(heads.keys * heads.d_v) && out.shape(0) == rows &&
+                          out.shape(1) == static_cast<size_t>(heads.queries * heads.d_v) && source > 0 &&
+                          weights.shape(0) == rows * static_cast<size_t>(heads.queries) && weights.shape(1) == source;
+        if (!fits) refuse("the arrays do not fit");
+        Numbers<float> turned(key.shape(1) * width), room(weights.shape(0) * width);
+        turn_keys(key.data(), key.shape(1), source, key.shape(1), turned.data());
+        const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
+        kernels_->attend_source(queries.data(), queries.shape(1), static_cast<int>(rows), turned.data(), value.data(),
+                                static_cast<int>(source), heads, slope.is_none() ? nullptr : slopes.data(), centre,
+                                room.data(), out.data(), out.shape(1));
+        for (size_t row = 0; row < weights.shape(0); ++row)
+            std::copy_n(room.data() + row * width, source, weights.data() + row * source);
+    }
+
   private:
+    static Numbers<float> blocks_of(const float *row, size_t size) {
+        Numbers<float> blocks(padded(size));
+        std::copy_n(row, size, blocks.data());
+        return blocks;
+    }
+
+    static Heads described(const std::tuple<int, int, int, int> &sizes) {
+        const auto [queries, keys, d_k, d_v] = sizes;
+        if (queries < 1 || keys < 1 || d_k < 1 || d_v < 1 || queries % keys != 0) refuse("the sizes of heads do not fit");
+        return {queries, keys, d_k, d_v};
+    }
+
     static Matrix described(const Bytes &weight, const nb::object &scale, const nb::object &bias, int outputs, int inputs) {
         Arrays arrays;
         const auto floats = [](const nb::object &object) { return nb::cast<Scale>(object); };
@@ -321,6 +383,10 @@ NB_MODULE(_native, module) {
         .def("norm", &Probe::norm, "rows"_a, nb::kw_only(), "gain"_a, "bias"_a.none(), "epsilon"_a, "centred"_a, "out"_a)
         .def("activate", &Probe::activate, "name"_a, "rows"_a)
         .def("scan", &Probe::scan, "row"_a, nb::kw_only(), "threshold"_a)
+        .def("attend", &Probe::attend, "query"_a, nb::kw_only(), "key"_a, "value"_a, "offset"_a, "heads"_a, "slope"_a.none(), "weights"_a,
+             "out"_a)
+        .def("attend_source", &Probe::attend_source, "queries"_a, nb::kw_only(), "key"_a, "value"_a, "heads"_a, "slope"_a.none(),
+             "centre"_a, "weights"_a, "out"_a)
         .def_prop_ro("name", &Probe::name);
     module.def("available", [] {
         std::vector<std::string> names;

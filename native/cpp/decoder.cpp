@@ -104,7 +104,7 @@ void Decoder::attend_self(const std::vector<Sentence *> &sentences, size_t layer
                                 static_cast<size_t>(config.value_size()), places.data(), static_cast<int>(places.size())};
                 const size_t at = spans_[i].first + static_cast<size_t>(row);
                 stack_.arithmetic.kernels.attend(stack_.projected.at(at), past, config.heads, slopes,
-                                                 room(member, static_cast<size_t>(config.heads.queries) * places.size()),
+                                                 room(member, static_cast<size_t>(config.heads.queries) * padded(places.size())),
                                                  stack_.mixed.at(at));
             }
         }
@@ -209,7 +209,7 @@ void Decoder::attend_forced() {
                 const size_t at = spans_[i].first + static_cast<size_t>(place);
                 const Past past{first + parts.key, first + parts.value, stride, stride, order_.data(), place + 1};
                 stack_.arithmetic.kernels.attend(stack_.projected.at(at), past, config.heads, slopes,
-                                                 room(member, static_cast<size_t>(config.heads.queries * (place + 1))),
+                                                 room(member, static_cast<size_t>(config.heads.queries) * padded(static_cast<size_t>(place + 1))),
                                                  stack_.mixed.at(at));
             }
         }

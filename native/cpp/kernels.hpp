@@ -86,7 +86,7 @@ struct Kernels {
     // The sums of 8-bit products alone, without scales: (rows x 16 outputs of one block), for tests.
     void (*sums_int8)(const Matrix &matrix, const Int8Rows &rows, int block, int32_t *sums);
 
-    // A row to 8 bits: gives its scale and sum; a scale that is no number where the row holds one.
+    // A row, whole blocks of it, to 8 bits: gives its scale and sum; a scale that is no number where the row holds one.
     void (*quantise)(const float *row, int size, int8_t *out, size_t out_size, float *scale, int32_t *sum);
 
     // Layer normalisation (root mean square alone without ``bias``-like mean: ``centred`` false).
@@ -97,7 +97,7 @@ struct Kernels {
 
     // One query over vectors scattered in memory, all heads: out (queries x d_v). ``slope`` (queries): what a score loses
     // for each position of distance, or null; the newest of the past stands where the query does. ``weights``: room for
-    // queries x count floats.
+    // queries x padded count floats.
     void (*attend)(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights,
                    float *out);
     // ``count`` queries over one source: keys (head x d_k x padded source), values (source x heads x d_v). ``centre``
@@ -107,9 +107,11 @@ struct Kernels {
                           int source, const Heads &heads, const float *slope, int centre, float *weights, float *out,
                           size_t out_stride);
 
-    // Logits of one row and chunk: their largest, the sum of exp(logit - largest), and the places above ``threshold``
-    // (at most ``size`` of them are written, in rising order; the number found comes back).
-    int (*scan)(const float *logits, int size, float threshold, float *largest, float *sum, int32_t *places);
+    // Logits of one row and chunk, whole blocks: their largest, and the sum of exp(logit - largest), no number where one
+    // of them is none.
+    void (*scan)(const float *logits, int size, float *largest, float *sum);
+    // The places of those above ``threshold``, in rising order (at most ``size``); gives how many there are.
+    int (*above)(const float *logits, int size, float threshold, int32_t *places);
 };
 
 const Kernels &portable_kernels();

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 namespace headway {
@@ -172,62 +173,60 @@ void sums_int8(const Matrix &matrix, const Int8Rows &rows, int block, int32_t *o
 
 // ---- rows --------------------------------------------------------------------------------------------------------
 
-// Calls ``visit(place, vector)`` for all vectors of a row; the last may be part zeros.
-template <class Visit> inline void each(const float *row, int size, Visit visit) {
-    int place = 0;
-    for (; place + WIDTH <= size; place += WIDTH) visit(place, load(row + place));
-    if (place < size) visit(place, load_some(row + place, size - place));
-}
-
 void quantise(const float *row, int size, int8_t *out, size_t out_size, float *scale, int32_t *sum) {
     Floats most{}, nothing{};
-    each(row, size, [&](int, Floats vector) {
+    for (int place = 0; place < size; place += WIDTH) {
+        const Floats vector = load(row + place);
         most = larger(magnitude(vector), most);
         nothing += vector * 0.0F; // NaN where a number is none, or infinite
-    });
+    }
     const float range = largest(most);
-    const float doubt = total(nothing);
-    const bool is_number = doubt == 0.0F;
+    const bool is_number = total(nothing) == 0.0F;
     const float factor = is_number && range > 0.0F ? 127.0F / range : 0.0F;
     const Floats shift = all(12582912.0F);
-    int32_t added = 0;
     Ints sums{};
-    each(row, size, [&](int place, Floats vector) {
-        const Floats rounded = is_number ? (vector * factor + shift) - shift : Floats{};
+    int place = 0;
+    for (; place < size; place += WIDTH) {
+        const Floats rounded = is_number ? (load(row + place) * factor + shift) - shift : Floats{};
         const Ints whole = __builtin_convertvector(rounded, Ints);
         sums += whole;
         const Bytes narrow = __builtin_convertvector(whole, Bytes);
-        const int count = size - place < WIDTH ? size - place : WIDTH;
-        std::memcpy(out + place, &narrow, static_cast<size_t>(count));
-    });
+        std::memcpy(out + place, &narrow, sizeof narrow);
+    }
+    int32_t added = 0;
     for (int i = 0; i < WIDTH; ++i) added += sums[i];
-    std::memset(out + size, 0, out_size - static_cast<size_t>(size));
+    for (; static_cast<size_t>(place) < out_size; ++place) out[place] = 0;
     *scale = is_number ? range / 127.0F : std::numeric_limits<float>::quiet_NaN();
     *sum = added;
 }
 
 void norm(const float *row, int size, const float *gain, const float *bias, float epsilon, bool centred, float *out) {
+    const int whole = size / WIDTH * WIDTH;
     float mean = 0.0F;
     if (centred) {
-        Floats sum{};
-        each(row, size, [&](int, Floats vector) { sum += vector; });
+        Floats sum = whole < size ? load_some(row + whole, size - whole) : Floats{};
+        for (int place = 0; place < whole; place += WIDTH) sum += load(row + place);
         mean = total(sum) / static_cast<float>(size);
     }
     Floats squares{};
-    int place = 0;
-    for (; place + WIDTH <= size; place += WIDTH) {
+    for (int place = 0; place < whole; place += WIDTH) {
         const Floats rest = load(row + place) - mean;
         squares += rest * rest;
     }
     float square = total(squares);
-    for (; place < size; ++place) square += (row[place] - mean) * (row[place] - mean);
+    for (int place = whole; place < size; ++place) square += (row[place] - mean) * (row[place] - mean);
     const float factor = 1.0F / std::sqrt(square / static_cast<float>(size) + epsilon);
-    each(row, size, [&](int at, Floats vector) {
-        const int count = size - at < WIDTH ? size - at : WIDTH;
-        Floats value = (vector - mean) * factor * load_some(gain + at, count);
-        if (bias != nullptr) value += load_some(bias + at, count);
-        store_some(out + at, value, count);
-    });
+    const auto scaled = [&](Floats vector, Floats own, Floats added) {
+        return (vector - mean) * factor * own + added;
+    };
+    for (int place = 0; place < whole; place += WIDTH)
+        store(out + place, scaled(load(row + place), load(gain + place), bias == nullptr ? Floats{} : load(bias + place)));
+    if (whole == size) return;
+    const int count = size - whole;
+    store_some(out + whole,
+               scaled(load_some(row + whole, count), load_some(gain + whole, count),
+                      bias == nullptr ? Floats{} : load_some(bias + whole, count)),
+               count);
 }
 
 // erf as an odd fraction of polynomials, within 4: beyond, it is 1 in float32.
@@ -271,30 +270,34 @@ void gate(const float *gates, const float *inner, int size, Activation activatio
 
 // ---- attention ---------------------------------------------------------------------------------------------------
 
-// Scores to weights, in place.
+// The first ``count`` numbers of a vector; -inf in the place of the others.
+inline Floats only_first(Floats vector, int count) {
+    Ints index;
+    for (int i = 0; i < WIDTH; ++i) index[i] = i;
+    return index < count ? vector : all(-std::numeric_limits<float>::infinity());
+}
+
+// Scores to weights, in place; so many numbers of whole blocks, the rest of which may be anything and becomes about 0.
 inline void softmax(float *scores, int size) {
+    const int width = static_cast<int>(padded(static_cast<size_t>(size)));
     Floats most = all(-std::numeric_limits<float>::infinity());
-    int place = 0;
-    for (; place + WIDTH <= size; place += WIDTH) most = larger(load(scores + place), most);
-    float high = largest(most);
-    for (; place < size; ++place) high = scores[place] > high ? scores[place] : high;
-    float sum = 0.0F;
+    for (int place = 0; place < width; place += WIDTH) {
+        Floats vector = load(scores + place);
+        if (place + WIDTH > size) {
+            vector = only_first(vector, size - place);
+            store(scores + place, vector);
+        }
+        most = vector == vector ? larger(vector, most) : vector; // a NaN stays in sight
+    }
+    const float high = largest(most);
     Floats sums{};
-    for (place = 0; place + WIDTH <= size; place += WIDTH) {
-        const Floats value = exponential(load(scores + place) - high);
+    for (int place = 0; place < width; place += WIDTH) {
+        const Floats value = decay(load(scores + place) - high);
         store(scores + place, value);
         sums += value;
     }
-    sum = total(sums);
-    if (place < size) {
-        const int count = size - place;
-        Floats value = exponential(load_some(scores + place, count) - high);
-        store_some(scores + place, value, count);
-        for (int i = 0; i < count; ++i) sum += value[i];
-    }
-    const float factor = 1.0F / sum;
-    for (place = 0; place + WIDTH <= size; place += WIDTH) store(scores + place, load(scores + place) * factor);
-    for (; place < size; ++place) scores[place] *= factor;
+    const float factor = 1.0F / total(sums);
+    for (int place = 0; place < width; place += WIDTH) store(scores + place, load(scores + place) * factor);
 }
 
 inline float dot(const float *one, const float *other, int size) {
@@ -324,23 +327,71 @@ inline Four dots(const float *query, const float *const (&keys)[4], int size) {
     return total;
 }
 
-// ``VECTORS`` vectors of the mixture of one head's values, which stand where ``past`` says.
-template <int VECTORS>
-inline void mix_past(const float *weights, const Past &past, size_t begin, float *out) {
-    Floats sums[VECTORS];
-    for (int vector = 0; vector < VECTORS; ++vector) sums[vector] = Floats{};
-    for (int i = 0; i < past.count; ++i) {
-        const float *value = past.value + static_cast<size_t>(past.offset[i]) * past.value_stride + begin;
-        const Floats weight = all(weights[i]);
-        for (int vector = 0; vector < VECTORS; ++vector) sums[vector] += load(value + vector * WIDTH) * weight;
+// One query of one head, what it may look at, its weights and its mixture. Several are computed side by side, for the next
+// addition to one sum has to wait for the last.
+struct Lane {
+    const float *query;
+    const float *key;
+    const float *value;
+    float *weights;
+    float *out;
+};
+
+constexpr int LANES = WIDTH == 16 ? 4 : 2; // side by side
+
+// ``VECTORS`` vectors of the mixtures of ``COUNT`` lanes; ``at(i)`` is where the values of place i stand. ALIKE: all lanes
+// look at the same.
+template <int COUNT, int VECTORS, bool ALIKE, class At>
+inline __attribute__((always_inline)) void mix_vectors(const Lane *lanes, int places, int begin, At at) {
+    Floats sums[COUNT][VECTORS];
+#pragma GCC unroll 4
+    for (int lane = 0; lane < COUNT; ++lane)
+#pragma GCC unroll 4
+        for (int vector = 0; vector < VECTORS; ++vector) sums[lane][vector] = Floats{};
+    for (int i = 0; i < places; ++i) {
+        const size_t place = at(i) + static_cast<size_t>(begin);
+        Floats value[VECTORS];
+        if (ALIKE)
+#pragma GCC unroll 4
+            for (int vector = 0; vector < VECTORS; ++vector) value[vector] = load(lanes[0].value + place + vector * WIDTH);
+#pragma GCC unroll 4
+        for (int lane = 0; lane < COUNT; ++lane) {
+            const Floats weight = all(lanes[lane].weights[i]);
+#pragma GCC unroll 4
+            for (int vector = 0; vector < VECTORS; ++vector)
+                sums[lane][vector] += (ALIKE ? value[vector] : load(lanes[lane].value + place + vector * WIDTH)) * weight;
+        }
     }
-    for (int vector = 0; vector < VECTORS; ++vector) store(out + vector * WIDTH, sums[vector]);
+#pragma GCC unroll 4
+    for (int lane = 0; lane < COUNT; ++lane)
+#pragma GCC unroll 4
+        for (int vector = 0; vector < VECTORS; ++vector) store(lanes[lane].out + begin + vector * WIDTH, sums[lane][vector]);
+}
+
+template <int COUNT, bool ALIKE, class At> void mix(const Lane *lanes, int places, int d_v, At at) {
+    int done = 0;
+    for (; done + 4 * WIDTH <= d_v; done += 4 * WIDTH) mix_vectors<COUNT, 4, ALIKE>(lanes, places, done, at);
+    for (; done + 2 * WIDTH <= d_v; done += 2 * WIDTH) mix_vectors<COUNT, 2, ALIKE>(lanes, places, done, at);
+    for (; done + WIDTH <= d_v; done += WIDTH) mix_vectors<COUNT, 1, ALIKE>(lanes, places, done, at);
+    for (; done < d_v; ++done)
+        for (int lane = 0; lane < COUNT; ++lane) {
+            float sum = 0.0F;
+            for (int i = 0; i < places; ++i) sum += lanes[lane].weights[i] * lanes[lane].value[at(i) + static_cast<size_t>(done)];
+            lanes[lane].out[done] = sum;
+        }
+}
+
+// Calls ``run`` with lanes ``first`` on, LANES of them at once and one by one at the end.
+template <class Run> inline void in_lanes(int count, const Run &run) {
+    int first = 0;
+    for (; first + LANES <= count; first += LANES) run(first, std::integral_constant<int, LANES>());
+    for (; first < count; ++first) run(first, std::integral_constant<int, 1>());
 }
 
 void attend(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights, float *out) {
     const int shared = heads.queries / heads.keys;
-    const float root = std::sqrt(static_cast<float>(heads.d_k));
-    const auto count = static_cast<size_t>(past.count);
+    const float factor = 1.0F / std::sqrt(static_cast<float>(heads.d_k));
+    const size_t width = padded(static_cast<size_t>(past.count));
     const auto key_at = [&](int place) { return past.key + static_cast<size_t>(past.offset[place]) * past.key_stride; };
     int place = 0;
     for (; place + 4 <= past.count; place += 4)
@@ -348,137 +399,141 @@ void attend(const float *query, const Past &past, const Heads &heads, const floa
             const int begin = head / shared * heads.d_k;
             const float *const keys[4] = {key_at(place) + begin, key_at(place + 1) + begin, key_at(place + 2) + begin,
                                           key_at(place + 3) + begin};
-            const Four scores = dots(query + head * heads.d_k, keys, heads.d_k) / root;
-            std::memcpy(weights + static_cast<size_t>(head) * count + place, &scores, sizeof scores);
+            const Four scores = dots(query + head * heads.d_k, keys, heads.d_k) * factor;
+            std::memcpy(weights + static_cast<size_t>(head) * width + place, &scores, sizeof scores);
         }
     for (; place < past.count; ++place)
         for (int head = 0; head < heads.queries; ++head)
-            weights[static_cast<size_t>(head) * count + static_cast<size_t>(place)] =
-                dot(query + head * heads.d_k, key_at(place) + head / shared * heads.d_k, heads.d_k) / root;
+            weights[static_cast<size_t>(head) * width + static_cast<size_t>(place)] =
+                dot(query + head * heads.d_k, key_at(place) + head / shared * heads.d_k, heads.d_k) * factor;
+    const auto lane_of = [&](int head) {
+        return Lane{nullptr, nullptr, past.value + head / shared * heads.d_v, weights + static_cast<size_t>(head) * width,
+                    out + head * heads.d_v};
+    };
     for (int head = 0; head < heads.queries; ++head) {
-        float *own = weights + static_cast<size_t>(head) * count;
+        float *own = weights + static_cast<size_t>(head) * width;
         if (slope != nullptr)
             for (int i = 0; i < past.count; ++i) own[i] -= slope[head] * static_cast<float>(past.count - 1 - i);
         softmax(own, past.count);
-        float *mixed = out + head * heads.d_v;
-        const auto begin = static_cast<size_t>(head / shared * heads.d_v);
-        int done = 0;
-        for (; done + 4 * WIDTH <= heads.d_v; done += 4 * WIDTH)
-            mix_past<4>(own, past, begin + static_cast<size_t>(done), mixed + done);
-        for (; done + 2 * WIDTH <= heads.d_v; done += 2 * WIDTH)
-            mix_past<2>(own, past, begin + static_cast<size_t>(done), mixed + done);
-        for (; done + WIDTH <= heads.d_v; done += WIDTH)
-            mix_past<1>(own, past, begin + static_cast<size_t>(done), mixed + done);
-        for (; done < heads.d_v; ++done) {
-            mixed[done] = 0.0F;
-            for (int i = 0; i < past.count; ++i)
-                mixed[done] += own[i] * past.value[static_cast<size_t>(past.offset[i]) * past.value_stride + begin + static_cast<size_t>(done)];
+    }
+    in_lanes(heads.queries, [&](int first, auto count) {
+        Lane lanes[count()];
+        for (int i = 0; i < count(); ++i) lanes[i] = lane_of(first + i);
+        mix<count(), false>(lanes, past.count, heads.d_v,
+                            [&](int i) { return static_cast<size_t>(past.offset[i]) * past.value_stride; });
+    });
+}
+
+// Scores over keys that stand side by side (number x width): ``VECTORS`` vectors of them at once for ``COUNT`` lanes.
+template <int COUNT, int VECTORS, bool ALIKE>
+inline __attribute__((always_inline)) void score_vectors(const Lane *lanes, size_t width, size_t begin, int d_k, float factor) {
+    Floats sums[COUNT][VECTORS];
+#pragma GCC unroll 4
+    for (int lane = 0; lane < COUNT; ++lane)
+#pragma GCC unroll 4
+        for (int vector = 0; vector < VECTORS; ++vector) sums[lane][vector] = Floats{};
+    for (int i = 0; i < d_k; ++i) {
+        const size_t place = static_cast<size_t>(i) * width + begin;
+        Floats key[VECTORS];
+        if (ALIKE)
+#pragma GCC unroll 4
+            for (int vector = 0; vector < VECTORS; ++vector) key[vector] = load(lanes[0].key + place + vector * WIDTH);
+#pragma GCC unroll 4
+        for (int lane = 0; lane < COUNT; ++lane) {
+            const Floats number = all(lanes[lane].query[i]);
+#pragma GCC unroll 4
+            for (int vector = 0; vector < VECTORS; ++vector)
+                sums[lane][vector] += (ALIKE ? key[vector] : load(lanes[lane].key + place + vector * WIDTH)) * number;
         }
     }
-}
-
-// Scores of one query and head over keys that stand side by side: ``VECTORS`` vectors of them at once.
-template <int VECTORS>
-inline void score_keys(const float *query, const float *key, size_t key_stride, int d_k, float root, float *scores) {
-    Floats sums[VECTORS];
-    for (int vector = 0; vector < VECTORS; ++vector) sums[vector] = Floats{};
-    for (int i = 0; i < d_k; ++i) {
-        const Floats number = all(query[i]);
+#pragma GCC unroll 4
+    for (int lane = 0; lane < COUNT; ++lane)
 #pragma GCC unroll 4
         for (int vector = 0; vector < VECTORS; ++vector)
-            sums[vector] += load(key + static_cast<size_t>(i) * key_stride + vector * WIDTH) * number;
-    }
-    for (int vector = 0; vector < VECTORS; ++vector) store(scores + vector * WIDTH, sums[vector] / root);
+            store(lanes[lane].weights + begin + vector * WIDTH, sums[lane][vector] * factor);
 }
 
-// The mixture of values for one query and head: ``VECTORS`` vectors of it at once.
-template <int VECTORS>
-inline void mix_values(const float *weights, const float *value, size_t value_stride, int source, float *out) {
-    Floats sums[VECTORS];
-    for (int vector = 0; vector < VECTORS; ++vector) sums[vector] = Floats{};
-    for (int i = 0; i < source; ++i) {
-        const Floats weight = all(weights[i]);
-#pragma GCC unroll 4
-        for (int vector = 0; vector < VECTORS; ++vector)
-            sums[vector] += load(value + static_cast<size_t>(i) * value_stride + vector * WIDTH) * weight;
-    }
-    for (int vector = 0; vector < VECTORS; ++vector) store(out + vector * WIDTH, sums[vector]);
+template <int COUNT, bool ALIKE> void score(const Lane *lanes, size_t width, int d_k, float factor) {
+    size_t place = 0;
+    for (; place + 4 * WIDTH <= width; place += 4 * WIDTH) score_vectors<COUNT, 4, ALIKE>(lanes, width, place, d_k, factor);
+    for (; place + 2 * WIDTH <= width; place += 2 * WIDTH) score_vectors<COUNT, 2, ALIKE>(lanes, width, place, d_k, factor);
+    for (; place < width; place += WIDTH) score_vectors<COUNT, 1, ALIKE>(lanes, width, place, d_k, factor);
 }
 
 void attend_source(const float *queries, size_t query_stride, int count, const float *key, const float *value,
                    int source, const Heads &heads, const float *slope, int centre, float *weights, float *out,
                    size_t out_stride) {
     const int shared = heads.queries / heads.keys;
-    const float root = std::sqrt(static_cast<float>(heads.d_k));
+    const float factor = 1.0F / std::sqrt(static_cast<float>(heads.d_k));
     const size_t width = padded(static_cast<size_t>(source));
     const size_t value_stride = static_cast<size_t>(heads.keys * heads.d_v);
-    for (int head = 0; head < heads.queries; ++head) {
+    const auto lane_of = [&](int row, int head) {
         const int kept = head / shared;
-        const float *head_key = key + static_cast<size_t>(kept * heads.d_k) * width;
-        const float *head_value = value + kept * heads.d_v;
-        for (int row = 0; row < count; ++row) {
-            const float *query = queries + static_cast<size_t>(row) * query_stride + head * heads.d_k;
-            float *scores = weights + (static_cast<size_t>(row) * static_cast<size_t>(heads.queries) +
-                                       static_cast<size_t>(head)) * width;
-            size_t place = 0;
-            for (; place + 4 * WIDTH <= width; place += 4 * WIDTH)
-                score_keys<4>(query, head_key + place, width, heads.d_k, root, scores + place);
-            for (; place + 2 * WIDTH <= width; place += 2 * WIDTH)
-                score_keys<2>(query, head_key + place, width, heads.d_k, root, scores + place);
-            for (; place < width; place += WIDTH)
-                score_keys<1>(query, head_key + place, width, heads.d_k, root, scores + place);
+        return Lane{queries + static_cast<size_t>(row) * query_stride + head * heads.d_k,
+                    key + static_cast<size_t>(kept * heads.d_k) * width, value + kept * heads.d_v,
+                    weights + (static_cast<size_t>(row) * static_cast<size_t>(heads.queries) + static_cast<size_t>(head)) * width,
+                    out + static_cast<size_t>(row) * out_stride + head * heads.d_v};
+    };
+    const auto run = [&](const Lane *lanes, int row, int head, int row_step, int head_step, auto lane_count, auto alike) {
+        score<lane_count(), alike()>(lanes, width, heads.d_k, factor);
+        for (int lane = 0; lane < lane_count(); ++lane) {
+            float *scores = lanes[lane].weights;
             if (slope != nullptr)
                 for (int i = 0; i < source; ++i)
-                    scores[i] -= slope[head] * static_cast<float>(std::abs(centre + row - i));
+                    scores[i] -= slope[head + lane * head_step] * static_cast<float>(std::abs(centre + row + lane * row_step - i));
             softmax(scores, source);
-            float *mixed = out + static_cast<size_t>(row) * out_stride + head * heads.d_v;
-            int done = 0;
-            for (; done + 4 * WIDTH <= heads.d_v; done += 4 * WIDTH)
-                mix_values<4>(scores, head_value + done, value_stride, source, mixed + done);
-            for (; done + WIDTH <= heads.d_v; done += WIDTH)
-                mix_values<1>(scores, head_value + done, value_stride, source, mixed + done);
-            for (; done < heads.d_v; ++done) {
-                float sum = 0.0F;
-                for (int i = 0; i < source; ++i) sum += scores[i] * head_value[static_cast<size_t>(i) * value_stride + static_cast<size_t>(done)];
-                mixed[done] = sum;
-            }
         }
-    }
+        mix<lane_count(), alike()>(lanes, source, heads.d_v, [&](int i) { return static_cast<size_t>(i) * value_stride; });
+    };
+    const int rows = count / LANES * LANES;
+    for (int head = 0; head < heads.queries; ++head)
+        for (int row = 0; row < rows; row += LANES) {
+            Lane lanes[LANES];
+            for (int i = 0; i < LANES; ++i) lanes[i] = lane_of(row + i, head);
+            run(lanes, row, head, 1, 0, std::integral_constant<int, LANES>(), std::true_type());
+        }
+    // What is left of the rows: heads side by side.
+    for (int row = rows; row < count; ++row)
+        in_lanes(heads.queries, [&](int head, auto lane_count) {
+            Lane lanes[lane_count()];
+            for (int i = 0; i < lane_count(); ++i) lanes[i] = lane_of(row, head + i);
+            run(lanes, row, head, 0, 1, lane_count, std::false_type());
+        });
 }
 
 // ---- logits ------------------------------------------------------------------------------------------------------
 
-int scan(const float *logits, int size, float threshold, float *high, float *sum, int32_t *places) {
+void scan(const float *logits, int size, float *high, float *sum) {
     Floats most = all(-std::numeric_limits<float>::infinity());
     int place = 0;
     for (; place + WIDTH <= size; place += WIDTH) {
         const Floats vector = load(logits + place);
         most = vector == vector ? larger(vector, most) : vector; // a NaN stays in sight
     }
-    float peak = largest(most);
-    for (; place < size; ++place) peak = logits[place] > peak ? logits[place] : peak;
+    if (place < size) most = larger(only_first(load(logits + place), size - place), most);
+    const float peak = largest(most);
     Floats sums{};
-    for (place = 0; place + WIDTH <= size; place += WIDTH) sums += exponential(load(logits + place) - peak);
-    float added = total(sums);
-    if (place < size) {
-        const Floats value = exponential(load_some(logits + place, size - place) - peak);
-        for (int i = 0; i < size - place; ++i) added += value[i];
-    }
+    for (place = 0; place + WIDTH <= size; place += WIDTH) sums += decay(load(logits + place) - peak);
+    if (place < size) sums += decay(only_first(load(logits + place), size - place) - peak);
     *high = peak;
-    *sum = added;
-    if (!(peak > threshold)) return 0;
+    *sum = total(sums);
+}
+
+int above(const float *logits, int size, float threshold, int32_t *places) {
     int found = 0;
-    for (place = 0; place < size; place += WIDTH) {
+    for (int place = 0; place < size; place += WIDTH) {
         const int count = size - place < WIDTH ? size - place : WIDTH;
-        if (count == WIDTH && !(largest(load(logits + place)) > threshold)) continue;
+        const Floats vector = load(logits + place);
+        if (!(largest(vector) > threshold)) continue;
         for (int i = 0; i < count; ++i)
-            if (logits[place + i] > threshold) places[found++] = place + i;
+            if (vector[i] > threshold) places[found++] = place + i;
     }
     return found;
 }
 
 constexpr Kernels table(const char *name) {
-    return {name, product_int8, product_float, sums_int8, quantise, norm, activate, gate, attend, attend_source, scan};
+    return {name, product_int8, product_float, sums_int8, quantise, norm, activate, gate, attend, attend_source, scan,
+            above};
 }
 
 } // namespace

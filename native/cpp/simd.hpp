@@ -106,5 +106,47 @@ inline Floats exponential(Floats x) {
     return x < -87.3F ? Floats{} : (x == x ? value : x);
 }
 
+// exp of what is not above 0, to 1e-7 + 4e-8 |x| of itself; below -87 it is that of -87, as good as nothing beside the 1
+// that the largest of a softmax gives. A NaN stays one.
+inline Floats decay(Floats x) {
+    const Floats bounded = x < -87.0F ? all(-87.0F) : x;
+#if HEADWAY_WIDTH == 16
+    // 2^(n / 16) from a table, n whole, times a short series of what is left
+    const Floats table = {1.0F,        1.04427378F, 1.09050773F, 1.13878863F, 1.18920712F, 1.24185781F,
+                          1.29683955F, 1.35425555F, 1.41421356F, 1.47682615F, 1.54221083F, 1.61049033F,
+                          1.68179283F, 1.75625216F, 1.83400809F, 1.91520656F};
+    const Floats steps = bounded * 23.0831207F + 12582912.0F; // 1.5 x 2^23 leaves n in the lowest bits
+    const Floats rest = bounded - (steps - 12582912.0F) * 0.0433216988F;
+    const Floats series = ((rest * (1.0F / 6.0F) + 0.5F) * rest + 1.0F) * rest + 1.0F;
+    Ints bits;
+    std::memcpy(&bits, &steps, sizeof bits);
+    const auto root = _mm512_permutexvar_ps(reinterpret_cast<__m512i>(bits), reinterpret_cast<__m512>(table));
+    Ints scaled;
+    std::memcpy(&scaled, &root, sizeof scaled);
+    scaled += (bits & ~15) << 19;
+    Floats power;
+    std::memcpy(&power, &scaled, sizeof power);
+    return power * series;
+#else
+    const Floats shifted = bounded * 1.44269504F + 12582912.0F;
+    const Floats power = shifted - 12582912.0F;
+    const Floats rest = (bounded - power * 0.693359375F) + power * 2.12194440e-4F;
+    Floats series = rest * (1.0F / 5040.0F) + 1.0F / 720.0F;
+    series = series * rest + 1.0F / 120.0F;
+    series = series * rest + 1.0F / 24.0F;
+    series = series * rest + 1.0F / 6.0F;
+    series = series * rest + 0.5F;
+    series = series * rest + 1.0F;
+    series = series * rest + 1.0F;
+    Ints bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    Ints value;
+    std::memcpy(&value, &series, sizeof value);
+    value += bits << 23; // the lowest bits of ``shifted`` are the power
+    std::memcpy(&series, &value, sizeof series);
+    return series;
+#endif
+}
+
 } // namespace
 } // namespace headway

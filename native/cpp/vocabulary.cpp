@@ -8,6 +8,7 @@ namespace headway {
 namespace {
 
 constexpr int ROWS = 56; // whose logits of one chunk are in the cache together
+constexpr int FEW = 64;  // logits that are looked at together while there are too few to set a threshold
 
 constexpr float LOWEST = -std::numeric_limits<float>::infinity();
 
@@ -73,20 +74,31 @@ void Vocabulary::look(Member &member, const std::vector<Ask> &asks, int first_ro
         const Ask &ask = asks[row];
         const float *logits = member.logits.data() + static_cast<size_t>(i) * CHUNK;
         std::vector<Logit> &best = member.best[row];
-        const bool is_full = best.size() >= static_cast<size_t>(ask.wanted);
-        const float threshold = ask.only >= 0 ? -LOWEST : is_full ? best.back().value : LOWEST;
         const size_t place = row * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk);
-        const int found = arithmetic_.kernels.scan(logits, size, threshold, &peak_[place], &sum_[place], member.places.data());
-        if (found > 0) keep(best, ask, logits, first_token, member.places.data(), found);
-        if (ask.only >= first_token && ask.only < first_token + size) only_[row] = logits[ask.only - first_token];
+        arithmetic_.kernels.scan(logits, size, &peak_[place], &sum_[place]);
+        if (ask.only >= 0) {
+            if (ask.only >= first_token && ask.only < first_token + size) only_[row] = logits[ask.only - first_token];
+            continue;
+        }
+        // The first few logits of all set a threshold that most of the others are below.
+        const bool is_full = best.size() >= static_cast<size_t>(ask.wanted);
+        if (is_full && !(peak_[place] > best.back().value)) continue;
+        const int few = is_full ? size : FEW;
+        for (int first = 0; first < size; first += few)
+            keep(member, row, ask, logits, first_token, first, std::min(few, size - first));
     }
 }
 
-void Vocabulary::keep(std::vector<Logit> &best, const Ask &ask, const float *logits, int first_token,
-                      const int32_t *places, int found) {
+// Looks at ``size`` logits of a chunk from ``first`` on.
+void Vocabulary::keep(Member &member, size_t row, const Ask &ask, const float *logits, int first_token, int first,
+                      int size) {
+    std::vector<Logit> &best = member.best[row];
     const auto most = static_cast<size_t>(ask.wanted);
+    const float threshold = best.size() >= most ? best.back().value : LOWEST;
+    const int found = arithmetic_.kernels.above(logits + first, size, threshold, member.places.data());
     for (int i = 0; i < found; ++i) {
-        const Logit logit{logits[places[i]], first_token + places[i]};
+        const int at = first + member.places[static_cast<size_t>(i)];
+        const Logit logit{logits[at], first_token + at};
         if (best.size() == most && !(logit.value > best.back().value)) continue;
         if (ask.beam->forbids(ask.row, logit.token)) continue;
         if (best.size() == most) best.pop_back();

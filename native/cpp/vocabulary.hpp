@@ -36,8 +36,7 @@ class Vocabulary {
     };
 
     void look(Member &member, const std::vector<Ask> &asks, int first_row, int count, int chunk);
-    void keep(std::vector<Logit> &best, const Ask &ask, const float *logits, int first_token, const int32_t *places,
-              int found);
+    void keep(Member &member, size_t row, const Ask &ask, const float *logits, int first_token, int first, int size);
 
     const Matrix &output_;
     Arithmetic &arithmetic_;

@@ -83,5 +83,29 @@ class Probe:
     ) -> None: ...
     def activate(self, name: str, rows: npt.NDArray[np.float32]) -> None: ...
     def scan(self, row: npt.NDArray[np.float32], *, threshold: float) -> tuple[float, float, list[int]]: ...
+    def attend(
+        self,
+        query: npt.NDArray[np.float32],
+        *,
+        key: npt.NDArray[np.float32],
+        value: npt.NDArray[np.float32],
+        offset: Sequence[int],
+        heads: tuple[int, int, int, int],
+        slope: npt.NDArray[np.float32] | None,
+        weights: npt.NDArray[np.float32],
+        out: npt.NDArray[np.float32],
+    ) -> None: ...
+    def attend_source(
+        self,
+        queries: npt.NDArray[np.float32],
+        *,
+        key: npt.NDArray[np.float32],
+        value: npt.NDArray[np.float32],
+        heads: tuple[int, int, int, int],
+        slope: npt.NDArray[np.float32] | None,
+        centre: int,
+        weights: npt.NDArray[np.float32],
+        out: npt.NDArray[np.float32],
+    ) -> None: ...
 
 def available() -> list[str]: ...

@@ -149,3 +149,91 @@ def test_a_scan_gives_log_sum_and_what_lies_above(name, size, seed, threshold):
     assert peak == row_1V.max()
     assert total == pytest.approx(np.exp(wide - wide.max()).sum(), rel=2e-6)
     assert places == [place for place in range(size) if row_1V[0, place] > np.float32(threshold)]
+
+
+HEADS = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 71), st.integers(1, 71))
+
+
+def attended(query_HK, key_SGK, value_SGV, loss_HS):
+    """Softmax(q k / sqrt(d_k) - loss) and its mixture of values, in float64."""
+    shared = query_HK.shape[0] // key_SGK.shape[1]
+    key_SHK = key_SGK.astype(np.float64).repeat(shared, axis=1)
+    value_SHV = value_SGV.astype(np.float64).repeat(shared, axis=1)
+    scores_HS = np.einsum("hk,shk->hs", query_HK.astype(np.float64), key_SHK) / np.sqrt(query_HK.shape[1]) - loss_HS
+    weights_HS = np.exp(scores_HS - scores_HS.max(axis=1, keepdims=True))
+    weights_HS /= weights_HS.sum(axis=1, keepdims=True)
+    return weights_HS, np.einsum("hs,shv->hv", weights_HS, value_SHV)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(heads=HEADS, places=st.integers(1, 41), sloping=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_attention_over_the_past_is_that_of_numpy(name, heads, places, sloping, seed):
+    shared, keys, d_k, d_v = heads
+    queries = shared * keys
+    query_HK = drawn(seed, queries, d_k) * 2
+    key_SGK, value_SGV = drawn(seed + 1, places + 7, keys, d_k), drawn(seed + 2, places + 7, keys, d_v)
+    offset = np.random.default_rng(seed).permutation(places + 7)[:places]
+    slope_H = np.abs(drawn(seed + 3, queries)) if sloping else None
+    weights_HS, out = np.zeros((queries, places), np.float32), np.zeros((1, queries * d_v), np.float32)
+    native.Probe(name).attend(
+        query_HK.reshape(1, -1),
+        key=key_SGK.reshape(places + 7, -1),
+        value=value_SGV.reshape(places + 7, -1),
+        offset=offset.tolist(),
+        heads=(queries, keys, d_k, d_v),
+        slope=slope_H,
+        weights=weights_HS,
+        out=out,
+    )
+    loss_HS = np.outer(slope_H, np.arange(places)[::-1]) if sloping else 0
+    expected_weights, expected = attended(query_HK, key_SGK[offset], value_SGV[offset], loss_HS)
+    np.testing.assert_allclose(weights_HS, expected_weights, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(out.reshape(queries, d_v), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=60, deadline=None)
+@given(
+    heads=HEADS,
+    rows=st.integers(1, 11),
+    source=st.integers(1, 83),
+    centre=st.none() | st.integers(0, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_attention_over_a_source_is_that_of_numpy(name, heads, rows, source, centre, seed):
+    shared, keys, d_k, d_v = heads
+    queries = shared * keys
+    queries_RHK = drawn(seed, rows, queries, d_k) * 2
+    key_SGK, value_SGV = drawn(seed + 1, source, keys, d_k), drawn(seed + 2, source, keys, d_v)
+    slope_H = None if centre is None else np.abs(drawn(seed + 3, queries))
+    weights = np.zeros((rows * queries, source), np.float32)
+    out = np.zeros((rows, queries * d_v), np.float32)
+    native.Probe(name).attend_source(
+        queries_RHK.reshape(rows, -1),
+        key=key_SGK.reshape(source, -1),
+        value=value_SGV.reshape(source, -1),
+        heads=(queries, keys, d_k, d_v),
+        slope=slope_H,
+        centre=centre or 0,
+        weights=weights,
+        out=out,
+    )
+    for row in range(rows):
+        distance_S = np.abs(np.arange(source) - (centre or 0) - row)
+        loss_HS = 0 if slope_H is None else np.outer(slope_H, distance_S)
+        expected_weights, expected = attended(queries_RHK[row], key_SGK, value_SGV, loss_HS)
+        own = weights.reshape(rows, queries, source)[row]
+        np.testing.assert_allclose(own, expected_weights, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(out[row].reshape(queries, d_v), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_query_that_is_no_number_gives_none(name):
+    query = np.full((1, 24), np.nan, dtype=np.float32)
+    weights, out = np.zeros((2, 5), np.float32), np.zeros((1, 24), np.float32)
+    key = drawn(1, 5, 24)
+    native.Probe(name).attend(
+        query, key=key, value=key, offset=[0, 1, 2, 3, 4], heads=(2, 2, 12, 12), slope=None, weights=weights, out=out
+    )
+    assert np.isnan(out).all()
