@@ -8,8 +8,9 @@ import numpy as np
 from headway.config.schema import ModelConfig
 from headway.engine.layout import BLOCK, Floats, pack_matrix, pad, stack
 from headway.errors import EngineError
-from headway.folder.contents import WEIGHTS_FILE, ModelFolder
-from headway.folder.weights import Array, write_weights
+from headway.folder.atomic import replace_file
+from headway.folder.contents import PACKED_FILE, WEIGHTS_FILE, ModelFolder
+from headway.folder.weights import Array, open_weights, stream_weights
 
 FORMAT_VERSION = 1
 PRECISIONS = ("int8", "float32")
@@ -18,42 +19,68 @@ ROLES = ("query", "key", "value")
 
 def packed_path(folder: Path, precision: str) -> Path:
     """Where a folder's packed file lies."""
-    return folder / f"packed-{precision}.safetensors"
+    return folder / PACKED_FILE.format(precision=precision)
 
 
 def pack_folder(folder: ModelFolder, *, precision: str = "int8", path: Path | None = None) -> Path:
-    """Write the packed file, beside the weights unless ``path`` says where.
+    """Write the packed file, beside the weights unless ``path`` says where; several processes may do so at once.
 
     Raises EngineError for a model that the engine does not run, FolderError for weights that are damaged, OSError.
     """
-    check_supported(folder.config.model)
     path = path or packed_path(folder.path, precision)
-    arrays = dict(packed_arrays(folder.config.model, folder.weights(), precision=precision))
-    metadata = {
+    metadata = packed_metadata(folder, precision)  # first: weights that are exchanged now are then seen as others
+    arrays = packed_weights(folder, precision)
+    with replace_file(path, shared=True) as file:
+        stream_weights(file, arrays, metadata=metadata)
+    return path
+
+
+def packed_weights(folder: ModelFolder, precision: str) -> dict[str, Array]:
+    """The arrays of a folder's packed file. Raises EngineError and FolderError as ``pack_folder`` does."""
+    check_supported(folder.config.model)
+    return dict(packed_arrays(folder.config.model, folder.weights(), precision=precision))
+
+
+def packed_metadata(folder: ModelFolder, precision: str) -> dict[str, str]:
+    """What a packed file says about itself; one that says the same is a file of these very weights."""
+    return {
         "format": str(FORMAT_VERSION),
         "precision": precision,
         "model": folder.config.model.model_dump_json(),
         "weights": fingerprint(folder.path / WEIGHTS_FILE),
     }
-    write_weights(path, arrays, metadata=metadata)
-    return path
 
 
 def fingerprint(path: Path) -> str:
-    """What tells one weights file from another without reading it: its size and the time it was written."""
+    """What tells one weights file from another without reading its arrays: a digest of its header.
+
+    The header has the checksum of the arrays, so that a copy has the same. Of a file that another program wrote,
+    without a checksum, size and time count too. Raises FolderError for a file that is damaged.
+    """
+    weights = open_weights(path)
+    if weights.checksum is not None:
+        return f"{weights.digest} {weights.checksum}"
     found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    return f"{weights.digest} {found.st_size} {found.st_mtime_ns}"
+
+
+def unsupported(config: ModelConfig) -> list[str]:
+    """What a model has that the engine does not run, by name."""
+    names = {
+        f"positions {config.positions}": config.positions == "t5",
+        f"attention_window {config.attention_window}": config.attention_window is not None,
+    }
+    return [name for name, is_found in names.items() if is_found]
 
 
 def check_supported(config: ModelConfig) -> None:
     """Raise EngineError, by name, for what the engine does not run."""
-    unsupported = {
-        f"positions {config.positions}": config.positions == "t5",
-        f"attention_window {config.attention_window}": config.attention_window is not None,
-    }
-    found = [name for name, is_found in unsupported.items() if is_found]
+    found = unsupported(config)
     if found:
-        raise EngineError(f"engine/pack: the engine does not run a model with {' and '.join(found)}; torch does.")
+        raise EngineError(
+            f"engine/pack: the engine does not run a model with {' and '.join(found)}; torch does, and such a model "
+            "needs no packing: headway translate takes it as it is."
+        )
 
 
 def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precision: str) -> Iterator[tuple[str, Array]]:

@@ -1,5 +1,6 @@
 """The packed file of a model, read and checked, as the compiled engine takes it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,19 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from headway.config.residual_scaling import RESIDUAL_SCALINGS
 from headway.config.schema import ModelConfig
-from headway.engine.pack import FORMAT_VERSION, PRECISIONS, fingerprint, pack_folder, packed_path
-from headway.errors import EngineError
-from headway.folder.contents import WEIGHTS_FILE, ModelFolder
-from headway.folder.weights import Array, read_metadata, read_weights
+from headway.engine.pack import (
+    FORMAT_VERSION,
+    PRECISIONS,
+    pack_folder,
+    packed_metadata,
+    packed_path,
+    packed_weights,
+)
+from headway.errors import EngineError, FolderError
+from headway.folder.contents import ModelFolder
+from headway.folder.weights import Array, open_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +33,38 @@ class PackedModel:
     arrays: dict[str, Array]
 
 
-def open_packed(folder: ModelFolder, *, precision: str = "int8") -> PackedModel:
-    """The packed file beside a model's weights, made now where there is none, or none of these weights."""
+def open_packed(
+    folder: ModelFolder, *, precision: str = "int8", on_notice: Callable[[str], None] | None = None
+) -> PackedModel:
+    """The packed file beside a model's weights, made now where there is none, or none of these weights.
+
+    Where the folder cannot be written, the packed model is in this process's memory alone, and ``on_notice`` hears of
+    it; so it does of a damaged file, which is made again. Raises EngineError for a model that the engine does not run,
+    FolderError for weights that are damaged.
+    """
     path = packed_path(folder.path, precision)
-    if not _is_current(path, folder):
-        pack_folder(folder, precision=precision, path=path)
-    return read_packed(path)
+    wanted = packed_metadata(folder, precision)
+    tell = on_notice or _nobody
+    try:
+        weights = open_weights(path) if path.exists() else None
+        if weights is not None and weights.metadata == wanted:
+            return PackedModel(path, folder.config.model, precision, weights.arrays())
+    except FolderError:
+        tell(f"{path} was damaged; it is made again from the weights")
+    try:
+        return read_packed(pack_folder(folder, precision=precision, path=path))
+    except OSError as error:
+        tell(
+            f"{path} cannot be written ({error.strerror or error}): the model is packed in memory, at each start anew. "
+            f"Once, as who may write there: headway pack -m {folder.path}"
+        )
+    return PackedModel(path, folder.config.model, precision, packed_weights(folder, precision))
 
 
 def read_packed(path: Path) -> PackedModel:
     """Read a packed file. Raises FolderError where it is damaged, EngineError where it is of another version."""
-    metadata = read_metadata(path)
+    weights = open_weights(path)
+    metadata = weights.metadata
     if metadata.get("format") != str(FORMAT_VERSION) or metadata.get("precision") not in PRECISIONS:
         raise EngineError(
             f"engine/packed: {path} is no packed model of version {FORMAT_VERSION} (found version "
@@ -46,15 +76,11 @@ def read_packed(path: Path) -> PackedModel:
         raise EngineError(
             f"engine/packed: the configuration in {path} is not valid. Delete the file; it is made again when needed."
         ) from error
-    return PackedModel(path, config, metadata["precision"], read_weights(path))
+    return PackedModel(path, config, metadata["precision"], weights.arrays())
 
 
-def _is_current(path: Path, folder: ModelFolder) -> bool:
-    if not path.exists():
-        return False
-    metadata = read_metadata(path)
-    wanted = {"format": str(FORMAT_VERSION), "weights": fingerprint(folder.path / WEIGHTS_FILE)}
-    return all(metadata.get(name) == value for name, value in wanted.items())
+def _nobody(_: str) -> None:
+    """Hear nothing."""
 
 
 def native_arguments(packed: PackedModel) -> dict[str, Any]:
@@ -64,7 +90,8 @@ def native_arguments(packed: PackedModel) -> dict[str, Any]:
         if f"output.{name}" in arrays:
             arrays.setdefault(f"target_embedding.{name}", arrays[f"output.{name}"])
             arrays.setdefault(f"source_embedding.{name}", arrays[f"output.{name}"])
-    encoder, decoder = residual_weights(config)
+    layers = config.num_encoder_layers, config.num_decoder_layers
+    encoder, decoder = RESIDUAL_SCALINGS[config.residual_scaling](*layers)
     return {
         "sizes": {
             "d_model": config.d_model,
@@ -84,8 +111,8 @@ def native_arguments(packed: PackedModel) -> dict[str, Any]:
         },
         "numbers": {
             "norm_epsilon": config.norm_epsilon,
-            "encoder_residual": encoder,
-            "decoder_residual": decoder,
+            "encoder_residual": encoder.alpha,
+            "decoder_residual": decoder.alpha,
             "embedding_scale": float(np.sqrt(config.d_model)) if config.embedding_scale else 1.0,
         },
         "names": {
@@ -94,11 +121,3 @@ def native_arguments(packed: PackedModel) -> dict[str, Any]:
         },
         "arrays": {name: array.reshape(-1).view(np.uint8) for name, array in arrays.items()},
     }
-
-
-def residual_weights(config: ModelConfig) -> tuple[float, float]:
-    """What x counts in the residual connections of encoder and decoder: DeepNorm's alpha (Wang et al. 2022), else 1."""
-    if config.residual_scaling == "none":
-        return 1.0, 1.0
-    depth = config.num_encoder_layers**4 * config.num_decoder_layers
-    return 0.81 * depth ** (1 / 16), (3 * config.num_decoder_layers) ** (1 / 4)

@@ -26,6 +26,7 @@ TRAINING_FOLDER = "training"  # beside them in a run's folder: data, states, wei
 SHARED_TOKENIZER_FILE = "tokenizer.json"
 SOURCE_TOKENIZER_FILE = "source_tokenizer.json"
 TARGET_TOKENIZER_FILE = "target_tokenizer.json"
+PACKED_FILE = "packed-{precision}.safetensors"  # what the compiled engine made of the weights, at its first use
 
 
 class TrainingSummary(Section):
@@ -150,9 +151,10 @@ def write_folder(
             file.flush()
             os.fsync(file.fileno())
         (path / CONFIG_FILE).unlink(missing_ok=True)
-    # Files of the other kind of vocabulary would otherwise outlive the model they belonged to.
-    for name in _tokenizer_files(shared=not shared):
-        (path / name).unlink(missing_ok=True)
+    # Files of the other kind of vocabulary, and packed weights, would otherwise outlive the model they belonged to.
+    others = [path / name for name in _tokenizer_files(shared=not shared)]
+    for other in (*others, *path.glob(PACKED_FILE.format(precision="*"))):
+        other.unlink(missing_ok=True)
     return ModelFolder(path, config)
 
 

@@ -9,6 +9,7 @@ import math
 import sys
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,18 +82,43 @@ def read_weights(path: Path) -> dict[str, Array]:
     Raises FolderError, with the file's size and a remedy, when the file is missing, not safetensors, shorter or longer
     than its header says, or differs from the checksum that Headway wrote into it.
     """
-    header, start = _read_header(path)
-    metadata = header.pop("__metadata__", {})
-    data = np.memmap(path, dtype=np.uint8, mode="c")
-    if CHECKSUM_KEY in metadata:
-        _check_sum(path, data[start:], metadata[CHECKSUM_KEY])
-    return {name: _view(path, name, data[start:], entry) for name, entry in header.items()}
+    return open_weights(path).arrays()
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Read the table of strings that was given when the file was written. Raises FolderError as ``read_weights``."""
-    header, _ = _read_header(path)
-    return {key: value for key, value in header.get("__metadata__", {}).items() if key != CHECKSUM_KEY}
+    return open_weights(path).metadata
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsFile:
+    """A file whose header was read: ``metadata`` is the table of strings that was given when it was written.
+
+    ``digest`` tells one layout (names, types, shapes, places) from another.
+    """
+
+    path: Path
+    metadata: dict[str, str]
+    digest: str
+    checksum: str | None  # of the arrays, where Headway wrote the file
+    _entries: dict[str, dict[str, Any]]
+    _start: int
+
+    def arrays(self) -> dict[str, Array]:
+        """Every array, as ``read_weights`` gives them."""
+        data = np.memmap(self.path, dtype=np.uint8, mode="c")[self._start :]
+        if self.checksum is not None:
+            _check_sum(self.path, data, self.checksum)
+        return {name: _view(self.path, name, data, entry) for name, entry in self._entries.items()}
+
+
+def open_weights(path: Path) -> WeightsFile:
+    """Read the header of a file, once its layout is checked. Raises FolderError as ``read_weights``."""
+    entries, start = _read_header(path)
+    metadata: dict[str, str] = entries.pop("__metadata__", {})
+    checksum = metadata.pop(CHECKSUM_KEY, None)
+    digest = f"{zlib.crc32(json.dumps(entries, sort_keys=True).encode()):08x}"
+    return WeightsFile(path, metadata, digest, checksum, entries, start)
 
 
 def _read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:

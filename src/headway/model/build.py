@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headway.config.residual_scaling import RESIDUAL_SCALINGS, Scaling
 from headway.config.schema import ModelConfig
 from headway.errors import ModelError
 from headway.model.decoder import Decoder, DecoderLayer
@@ -18,7 +19,7 @@ from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FEED_FORWARDS, FeedForward, GatedFeedForward
 from headway.nn.norm import NORMS
 from headway.nn.position import POSITIONS, Position, Stack
-from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS, DeepNorm, Scaling, Sublayer
+from headway.nn.residual import SUBLAYERS, DeepNorm, Sublayer
 
 
 def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:

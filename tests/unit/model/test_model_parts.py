@@ -14,6 +14,7 @@ from model_configs import SWITCHES, VOCABULARY, build_scrambled, example, model_
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
+from headway.config.residual_scaling import RESIDUAL_SCALINGS
 from headway.config.schema import ModelConfig, TrainConfig
 from headway.data.batch import Batch
 from headway.folder.weights import read_weights, write_weights
@@ -32,7 +33,7 @@ from headway.model.size import (
 from headway.nn.feed_forward import FEED_FORWARDS
 from headway.nn.norm import NORMS
 from headway.nn.position import NUM_BUCKETS, POSITIONS
-from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS
+from headway.nn.residual import SUBLAYERS
 from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam

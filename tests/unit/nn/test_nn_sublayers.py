@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+from headway.config.residual_scaling import RESIDUAL_SCALINGS, deepnorm
 from headway.nn.cache import KeyValue
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FEED_FORWARDS, FeedForward, GatedFeedForward
 from headway.nn.masks import causal_mask, key_mask, local_mask, windowed
 from headway.nn.norm import NORMS, RMSNorm, layer_norm
-from headway.nn.residual import RESIDUAL_SCALINGS, SUBLAYERS, DeepNorm, PostNorm, deepnorm
+from headway.nn.residual import SUBLAYERS, DeepNorm, PostNorm
 
 
 def test_the_causal_mask_is_true_on_and_below_the_diagonal():
