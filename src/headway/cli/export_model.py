@@ -9,15 +9,19 @@ PATH = click.Path(path_type=Path)
 
 @click.command("export")
 @click.option("-m", "--model", "model_dir", required=True, type=PATH, metavar="FOLDER", help="The model folder.")
-@click.option("--to", "target_format", required=True, metavar="FORMAT", help="huggingface.")
+@click.option("--to", "target_format", required=True, metavar="FORMAT", help="huggingface or ctranslate2.")
 @click.option("--out", "out_dir", required=True, type=PATH, metavar="FOLDER", help="The new folder.")
 @click.option("--sentences", type=PATH, metavar="FILE", help="Source text to verify by; else validation text, or made.")
 @click.option("--verify", "count", type=click.IntRange(min=1), default=200, show_default=True, help="Sentences.")
 def command(model_dir: Path, *, target_format: str, out_dir: Path, sentences: Path | None, count: int) -> None:
-    """Write a model for another toolkit: huggingface makes a MarianMTModel and its tokenizer.
+    """Write a model for another toolkit.
 
-    The written folder is read back, by transformers where that is installed, and must give the same tokens by greedy
-    search and the same forced scores within 1e-4; else nothing is kept, and the first difference is named.
+    huggingface makes a MarianMTModel and its tokenizer; ctranslate2 (extra ctranslate2) a model for that library's
+    Translator, with its tokenizer.
+
+    The written folder is read back, by that library (transformers: where it is installed), and must give the same
+    tokens by greedy search and the same forced scores within 1e-4; else nothing is kept, and the first difference is
+    named.
     """
     from headway.folder.contents import ModelFolder
     from headway.interchange.formats import export_model

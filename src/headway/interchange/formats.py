@@ -6,8 +6,10 @@ from pathlib import Path
 
 from headway.errors import InterchangeError
 from headway.folder.contents import ModelFolder
-from headway.interchange.huggingface_export import Exported, export_huggingface
+from headway.interchange.ctranslate2_export import export_ctranslate2, is_ctranslate2
+from headway.interchange.huggingface_export import export_huggingface
 from headway.interchange.huggingface_import import Imported, import_huggingface, is_huggingface
+from headway.interchange.verification import Exported
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
+    "ctranslate2": Format(is_ctranslate2, None, export_ctranslate2),  # first: it has a config.json too
     "huggingface": Format(is_huggingface, import_huggingface, export_huggingface),
 }
 

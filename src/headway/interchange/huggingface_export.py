@@ -1,16 +1,12 @@
 """A Headway model folder becomes a Hugging Face MarianMT folder, kept only if it does as the model does."""
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from headway.errors import InterchangeError
-from headway.folder.atomic import sync_folder
 from headway.folder.contents import ModelFolder
 from headway.folder.weights import Array, read_weights, write_weights
 from headway.interchange import generation
@@ -18,25 +14,16 @@ from headway.interchange.generation import write_generation
 from headway.interchange.huggingface_tokenizer import tokenizer_files
 from headway.interchange.marian import Rows, from_marian, to_marian
 from headway.interchange.marian_config import NORM_EPSILON, read_marian_config, write_marian_config
+from headway.interchange.new_folder import check_place, new_folder
+from headway.interchange.sentences import Comparable, comparable
 from headway.interchange.source_folder import SourceFolder
-from headway.interchange.verification import Verified
-from headway.text.reserved import EOS_ID
+from headway.interchange.verification import Exported, Verified
 from headway.text.tokenizer import Tokenizer
 
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 SOURCE_FOLDER, TARGET_FOLDER = "source_tokenizer", "target_tokenizer"
 OWN_KEY = "headway"  # of config.json: what ours says; transformers carries it along
-SUFFIX = ".part"
 LONGEST_OUTPUT = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The new folder, how it was verified, and what a user must hear."""
-
-    path: Path
-    verified: Verified
-    notices: tuple[str, ...]
 
 
 def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str]) -> Exported:
@@ -45,7 +32,7 @@ def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str])
     It is compared as the transformers library reads it, or, where that is not installed, as Headway does. Raises
     InterchangeError for a model that MarianMT cannot be, for a place that is taken and for the first difference.
     """
-    beside = _check_place(out)
+    check_place(out)
     longest = max(LONGEST_OUTPUT, folder.config.max_source_tokens + folder.config.search.max_extra_tokens)
     config = write_marian_config(folder.config.model, max_positions=longest + 1)
     config[OWN_KEY] = folder.config.model_dump(mode="json", exclude={"training": {"parent"}})
@@ -59,35 +46,11 @@ def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str])
             f"two vocabularies: load {SOURCE_FOLDER} and {TARGET_FOLDER} with AutoTokenizer, one for each side",
         )
     weights = folder.weights()
-    beside.mkdir(parents=True)
-    try:
+    compared = comparable(folder, sentences)
+    with new_folder(out) as beside:
         _write(beside, folder, config=config, generation_values=values, weights=weights, notices=notices)
-        verified, left_out = _verify(folder, beside, weights, sentences)
-        _flush(beside)
-        beside.rename(out)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-    sync_folder(out.resolve().parent)
-    if left_out:
-        notices += (f"{left_out:,} sentences are blank or longer than the model takes, and were not compared",)
-    return Exported(out, verified, notices)
-
-
-def _check_place(out: Path) -> Path:
-    """The folder to write in, beside ``out``, which must be new or empty."""
-    if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
-        raise InterchangeError(
-            f"interchange/huggingface_export: {out} is there already and not an empty folder. "
-            "Remedy: name a new folder with --out."
-        )
-    beside = out.with_name(out.name + SUFFIX)
-    if beside.is_symlink() or beside.exists():
-        raise InterchangeError(
-            f"interchange/huggingface_export: {beside} is in the way: the folder is written there before it is whole. "
-            "An export that was killed may have left it; delete it then, or name another folder with --out."
-        )
-    return beside
+        verified = _verify(folder, beside, weights, compared)
+    return Exported(out, verified, notices + compared.notices)
 
 
 def _check_tokenizer(tokenizer: Tokenizer) -> None:
@@ -124,17 +87,12 @@ def _write(
     write_weights(path / WEIGHTS_FILE, to_marian(weights, folder.config.model), metadata={"format": "pt"})
 
 
-def _verify(
-    folder: ModelFolder, path: Path, weights: Mapping[str, Array], sentences: Sequence[str]
-) -> tuple[Verified, int]:
-    """Compare what was written, read back from the disk, with the model; and how many sentences could not be."""
+def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compared: Comparable) -> Verified:
+    """Compare what was written, read back from the disk, with the model."""
     from headway.interchange.reading import read_model  # noqa: PLC0415 - loads torch, after all else was checked
     from headway.interchange.transformers_reading import TransformersReading, is_installed  # noqa: PLC0415 - as above
     from headway.interchange.verification import verify  # noqa: PLC0415 - as above
 
-    texts = [text for sentence in sentences if (text := sentence.strip())]
-    encoded = folder.source_tokenizer.encode_batch(texts)
-    kept = [place for place, ids in enumerate(encoded) if len(ids) < folder.config.max_source_tokens]
     ours = read_model(folder.config.model, weights)
     if is_installed():
         shared = folder.source_tokenizer is folder.target_tokenizer
@@ -147,22 +105,7 @@ def _verify(
             read_weights(path / WEIGHTS_FILE), marian.model, source_rows=rows[0], target_rows=rows[1]
         )
         theirs = read_model(model, arrays, name="Headway's own reading, as transformers is not installed")
-    verified = verify(
-        ours,
-        theirs,
-        sources=[(*encoded[place], EOS_ID) for place in kept],
-        texts=[texts[place] for place in kept],
-    )
-    return verified, len(sentences) - len(kept)
-
-
-def _flush(path: Path) -> None:
-    """Put every file on the disk before the folder takes its name."""
-    for file in [*path.rglob("*")]:
-        if file.is_file():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
-    sync_folder(path)
+    return verify(ours, theirs, sources=compared.sources, texts=compared.texts)
 
 
 def _card(folder: ModelFolder, notices: Sequence[str]) -> str:

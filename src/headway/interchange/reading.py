@@ -5,42 +5,19 @@ Sources end in EOS. Shapes: B sentences, S source positions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from headway.config.schema import ModelConfig
 from headway.folder.weights import Array
+from headway.interchange.verification import Ids
 from headway.model.build import build_transformer, load_weights
 from headway.model.predictor import TransformerPredictor
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import SearchSettings
 from headway.text.reserved import PAD_ID
-
-Ids = tuple[int, ...]
-
-
-class Reading(Protocol):
-    """What two models are compared by."""
-
-    @property
-    def name(self) -> str:
-        """Whose reading it is."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[Ids] | None:
-        """Ids of each source text, EOS last; None where this reading has no tokenizer."""
-        ...
-
-    def greedy(self, sources: Sequence[Ids], longest: int) -> list[Ids]:
-        """The output of greedy search, EOS last, of at most so many tokens."""
-        ...
-
-    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
-        """The log-probability of each token of each target."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from headway.interchange.reading import Ids, pad
+from headway.interchange.reading import pad
+from headway.interchange.verification import Ids
 from headway.text.reserved import BOS_ID, EOS_ID, PAD_ID
 
 

@@ -2,13 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 from headway.errors import InterchangeError
-from headway.interchange.reading import Ids, Reading
 
 TOLERANCE = 1e-4  # between log-probabilities of one token
 EXTRA_TOKENS = 50  # an output may have so many more than the longest source
 BATCH = 16  # sentences
+
+Ids = tuple[int, ...]
+
+
+class Reading(Protocol):
+    """What two models are compared by."""
+
+    @property
+    def name(self) -> str:
+        """Whose reading it is."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[Ids] | None:
+        """Ids of each source text, EOS last; None where this reading has no tokenizer."""
+        ...
+
+    def greedy(self, sources: Sequence[Ids], longest: int) -> list[Ids]:
+        """The output of greedy search, EOS last, of at most so many tokens."""
+        ...
+
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log-probability of each token of each target."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +48,25 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
+class Exported:
+    """The new folder, how it was verified, and what a user must hear."""
+
+    path: Path
+    verified: Verified
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Outcome:
     tokens: int
     ties: int
     largest: float
 
 
-def verify(ours: Reading, theirs: Reading, *, sources: Sequence[Ids], texts: Sequence[str]) -> Verified:
-    """Compare two readings of the same sources, of which ``texts`` are the texts.
+def verify(
+    ours: Reading, theirs: Reading, *, sources: Sequence[Ids], texts: Sequence[str], longest: int | None = None
+) -> Verified:
+    """Compare two readings of the same sources, of which ``texts`` are the texts, by outputs of at most ``longest``.
 
     Raises InterchangeError that names the first difference: sentence, position, tokens and scores.
     """
@@ -43,7 +78,8 @@ def verify(ours: Reading, theirs: Reading, *, sources: Sequence[Ids], texts: Seq
     if encoded is not None:
         _compare_sources(sources, encoded, theirs.name)
     outcomes = [
-        _compare(ours, theirs, sources[first : first + BATCH], first) for first in range(0, len(sources), BATCH)
+        _compare(ours, theirs, sources[first : first + BATCH], first, longest)
+        for first in range(0, len(sources), BATCH)
     ]
     return Verified(
         theirs.name,
@@ -64,9 +100,10 @@ def _compare_sources(ours: Sequence[Ids], theirs: Sequence[Ids], name: str) -> N
             )
 
 
-def _compare(ours: Reading, theirs: Reading, sources: Sequence[Ids], first: int) -> _Outcome:
+def _compare(ours: Reading, theirs: Reading, sources: Sequence[Ids], first: int, most: int | None) -> _Outcome:
     """Compare one batch, whose first sentence has the number ``first`` + 1."""
     longest = max(map(len, sources)) + EXTRA_TOKENS
+    longest = longest if most is None else min(longest, most)
     our_outputs, their_outputs = ours.greedy(sources, longest), theirs.greedy(sources, longest)
     our_scores, their_scores = ours.score(sources, our_outputs), theirs.score(sources, our_outputs)
     parted = [place for place, pair in enumerate(zip(our_outputs, their_outputs, strict=True)) if pair[0] != pair[1]]
