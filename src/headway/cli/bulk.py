@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from headway import __version__
+from headway.cli.computing import load_translator
 from headway.cli.records import FORMATS, Notes, Settings, translate_rows, with_phrases
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
+from headway.translate.compute import Compute
 
 if TYPE_CHECKING:
     from headway.bulk.job import Chunk, Job, Result, Row, Translate
@@ -81,8 +83,7 @@ class Load:
     """Loads the models in the process that is to translate, and gives what translates a chunk."""
 
     models: tuple[Path, ...]
-    device: str
-    threads: int | None
+    compute: Compute
     tag: str | None
     settings: Settings
     output_format: str
@@ -90,13 +91,8 @@ class Load:
     def __call__(self) -> "Translate":
         """Load the models."""
         from headway.bulk.job import Result
-        from headway.translate.backend import set_threads
-        from headway.translate.translator import Translator
 
-        if self.threads:
-            set_threads(self.threads)
-        translator = Translator.from_folders(self.models, device=self.device)
-        translator = translator if self.tag is None else translator.tagged(self.tag)
+        translator = load_translator(self.models, self.compute, tag=self.tag)
         write = FORMATS[self.output_format]
 
         def translate(chunk: "Chunk") -> "Result":
@@ -152,7 +148,9 @@ def _on_ray(bulk: Bulk, job: "Job", load: Load, output: str) -> Notes:
     """Translate all lines on a cluster and write them in order."""
     from headway.bulk.cluster import Cluster, translate_on_ray
 
-    cluster = Cluster(bulk.ray_address, workers=bulk.ray_workers, threads=load.threads, device=load.device)
+    cluster = Cluster(
+        bulk.ray_address, workers=bulk.ray_workers, threads=load.compute.threads, device=load.compute.device
+    )
     notes = Notes()
     with open_writer(output) as writer:
         for result in translate_on_ray(job, cluster):
@@ -172,11 +170,15 @@ def _take(notes: Notes, name: str, numbers: list[int]) -> None:
 def _described(load: Load) -> dict[str, str]:
     """All that the output depends on, but for the input, by name."""
     from headway.bulk.identity import model_digest
+    from headway.folder.contents import ModelFolder
+    from headway.translate.backend import choose
 
     settings = load.settings
+    choice = choose([ModelFolder.open(folder) for folder in load.models], load.compute)
     return {
         "headway": __version__,
         "model": " ".join(model_digest(folder) for folder in load.models),
+        "computed by": f"{choice.engine} {choice.precision}",
         "--tag": str(load.tag),
         "--format": load.output_format,
         "--alignment": str(settings.alignment),

@@ -4,16 +4,19 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from headway.cli.computing import computing_options, given_computing_options, load_translator
 from headway.cli.options import tag_option
 from headway.cli.reports import columns
 from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.language import check_language
 from headway.errors import MetricError
+from headway.translate.compute import Compute
 from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--lowercase", is_flag=True, help="BLEU and chrF without regard to case.")
 @search_options
 @tag_option
-@click.option("--device", help="auto, cpu, cuda or mps.  [default: auto]")
+@computing_options
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -57,7 +60,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     lowercase: bool,
     decoding: Decoding,
     tag: str | None,
-    device: str | None,
+    compute: Compute,
     batch_tokens: int | None,
     output: Path | None,
     as_json: bool,
@@ -71,7 +74,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         "--source": source,
         **dict.fromkeys(given_search_options(), True),
         "--tag": tag,
-        "--device": device,
+        **dict.fromkeys(given_computing_options(), True),
         "--batch-tokens": batch_tokens,
         "--output": output,
     }
@@ -84,10 +87,10 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         result = _score(lines, target_language, tokenize, lowercase=lowercase)
     else:
         from headway.translate.evaluate import evaluate
-        from headway.translate.translator import Translator
 
-        translator = Translator.from_folders(models, device=device or "auto")
-        translator = translator if tag is None else translator.tagged(tag)
+        if compute.precision == "auto":  # what is measured is the model, not what 8 bits make of it
+            compute = replace(compute, precision="float32")
+        translator = load_translator(models, compute, tag=tag)
         target_language = target_language or translator.target_language
         if sys.stderr.isatty():
             click.echo(f"translating {len(lines['source']):,} lines ...", err=True)

@@ -25,6 +25,7 @@ COMMANDS = {
     "prepare": "Read, clean and encode parallel text, without training.",
     "audit": "Look at parallel text before training: faults, costs, remedies.",
     "average": "Average the kept weights of a run into a model folder.",
+    "pack": "A model folder for the compiled engine, before its first use.",
     "describe": "Exact parameters, multiply-adds and memory of a model.",
     "import": "A model folder from another toolkit's model.",
     "export": "Another toolkit's model from a model folder, verified.",

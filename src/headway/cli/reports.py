@@ -1,10 +1,12 @@
 """Plain tables of what happened to the data: filters, overlap, tokens, vocabulary. Texts to print, not printed here."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from headway.corpus.clean import FilterRow
-from headway.corpus.overlap import Overlap
-from headway.data.prepared import CorpusReport, Dropped, Report
+if TYPE_CHECKING:
+    from headway.corpus.clean import FilterRow
+    from headway.corpus.overlap import Overlap
+    from headway.data.prepared import CorpusReport, Dropped, Report
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
@@ -32,7 +34,7 @@ def clip(text: str, *, width: int = 60) -> str:
     return shown if len(text) <= width else f"{shown}… ({len(text):,} characters)"
 
 
-def render_report(report: Report) -> str:
+def render_report(report: "Report") -> str:
     """Tell all that preparing did: what was dropped and why, overlap, tokens, vocabulary."""
     parts = [
         render_cleaning(report.cleaning, num_read=report.pairs_read, num_kept=report.pairs_clean),
@@ -45,7 +47,7 @@ def render_report(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def render_cleaning(rows: Sequence[FilterRow], *, num_read: int, num_kept: int) -> str:
+def render_cleaning(rows: "Sequence[FilterRow]", *, num_read: int, num_kept: int) -> str:
     """Tell what each filter dropped, with its first examples and their lines in the file."""
     table = [
         ("filter", "pairs dropped"),
@@ -58,7 +60,7 @@ def render_cleaning(rows: Sequence[FilterRow], *, num_read: int, num_kept: int) 
     return "\n".join([columns(table, right={1}), *examples])
 
 
-def render_corpora(corpora: Sequence[CorpusReport]) -> str:
+def render_corpora(corpora: "Sequence[CorpusReport]") -> str:
     """Tell what became of each corpus, what its filters dropped, and how much of an epoch it is."""
     total = sum(corpus.pairs * corpus.weight for corpus in corpora)
     rows = [["corpus", "tag", "read", "kept", "held out", "too many tokens", "training", "weight", "of an epoch"]]
@@ -77,7 +79,7 @@ def render_corpora(corpora: Sequence[CorpusReport]) -> str:
     return "\n".join(lines)
 
 
-def render_overlap(name: str, overlap: Overlap) -> str:
+def render_overlap(name: str, overlap: "Overlap") -> str:
     """Tell how many pairs of a validation or test text also stand in training."""
     head = (
         f"overlap: of {count(overlap.num_pairs, f'{name} pair')} the training text also holds {overlap.pairs:,} whole, "
@@ -92,7 +94,7 @@ def render_overlap(name: str, overlap: Overlap) -> str:
     return "\n".join([head, *examples])
 
 
-def render_encoding(report: Report) -> str:
+def render_encoding(report: "Report") -> str:
     """Tell pairs, tokens and what was left out of training and validation, and the size of the vocabulary."""
     rows = [["", "pairs", "source tokens", "target tokens", "too many tokens", "empty"]]
     for name, encoded in (("training", report.train), ("validation", report.validation)):
@@ -119,7 +121,7 @@ def render_encoding(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _left_out(name: str, reasons: Mapping[str, Dropped]) -> list[str]:
+def _left_out(name: str, reasons: "Mapping[str, Dropped]") -> list[str]:
     return [
         f"  {name}, {reason}: {dropped.count:,} left out, first at line "
         + ", ".join(f"{line:,}" for line in dropped.lines)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.bulk import Bulk, Load, bulk_options, translate_in_bulk
+from headway.cli.computing import computing_options, load_translator
 from headway.cli.documents import check_document, fill_document
 from headway.cli.options import tag_option
 from headway.cli.records import FORMATS, SCORE_FORMATS, Notes, Settings, line_pairs, translate_rows, with_phrases
 from headway.cli.search_options import given_search_options, is_given, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
+from headway.translate.compute import Compute
 from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
@@ -73,8 +75,7 @@ MARKUP: dict[str, "Syntax | None"] = {"auto": "plain", "none": None, "plain": "p
 @click.option("--overwrite", is_flag=True, help="In a document, translate what has a translation too.")
 @click.option("--as-final", is_flag=True, help="In a document, do not mark what was filled as in need of review.")
 @click.option("--score", "targets", metavar="FILE", help="Translate nothing: score the lines of FILE as translations.")
-@click.option("--device", default="auto", type=click.Choice(["auto", "cpu", "cuda", "mps"]), help="Where to compute.")
-@click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [torch's choice]")
+@computing_options
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
 @bulk_options
 def command(  # noqa: PLR0913 - one parameter an option
@@ -97,8 +98,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     overwrite: bool,
     as_final: bool,
     targets: str | None,
-    device: str,
-    threads: int | None,
+    compute: Compute,
     batch_tokens: int | None,
     shard: tuple[int, int] | None,
     ray: bool,
@@ -135,17 +135,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     bulk = Bulk(shard, ray=ray, ray_workers=ray_workers, ray_address=ray_address)
     bulk.check(file, output, refused=[option for name, option in _OF_ONE_PROCESS.items() if is_given(name)])
     if bulk.is_asked:
-        load = Load(models, device, threads=threads, tag=tag, settings=settings, output_format=output_format)
+        load = Load(models, compute, tag=tag, settings=settings, output_format=output_format)
         translate_in_bulk(bulk, load, file, output)
         return
-    if threads:
-        from headway.translate.backend import set_threads
-
-        set_threads(threads)
-    from headway.translate.translator import Translator
-
-    translator = Translator.from_folders(models, device=device)
-    translator = translator if tag is None else translator.tagged(tag)
+    translator = load_translator(models, compute, tag=tag)
     if is_document and out:
         fill_document(
             translator,

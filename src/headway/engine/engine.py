@@ -95,8 +95,10 @@ class Engine:
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Processor cores that this process may use; fewer where OMP_NUM_THREADS says so, as schedulers of jobs do."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found
 
 
 def _open(packed: PackedModel, threads: int, kernels: str) -> "Session":

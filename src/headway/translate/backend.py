@@ -1,14 +1,20 @@
 """What computes: the one place that chooses it, importing it only when it is asked for."""
 
+import os
+import sys
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from headway.engine.engine import is_installed
+from headway.engine.pack import unsupported
 from headway.errors import MissingExtraError, TranslationError
+from headway.translate.compute import DEVICES, Choice, Compute
 from headway.translate.ensemble import check_alike
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import numpy as np
     import torch
     from torch import Tensor
 
@@ -16,40 +22,162 @@ if TYPE_CHECKING:
     from headway.folder.contents import ModelFolder
     from headway.model.predictor import DecoderState
     from headway.model.transformer import Transformer
+    from headway.search.hypothesis import Hypothesis
+    from headway.search.phrase import Lexicon, Phrase
+    from headway.search.settings import SearchSettings
     from headway.translate.torch_backend import TorchBackend
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+Ids = Sequence[int]
+
 BATCH_TOKENS = {"cpu": 8192, "mps": 16_384, "cuda": 65_536}  # padded source tokens times beam
+GPU_SIGNS = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # by which a driver is seen without torch
 
 
-def load_backend(folder: "ModelFolder", *, device: str = "auto") -> "TorchBackend[DecoderState]":
-    """The model of a folder, ready to translate.
+class Backend(Protocol):
+    """All that a translator asks of a model. Sources and targets are token ids that end in EOS.
 
-    ``device``: auto (a CUDA GPU if there is one, else the CPU), cpu, cuda or mps.
-    Raises MissingExtraError without torch, TranslationError for a device that is not there, FolderError and ModelError
-    for weights that are damaged or do not fit.
+    ``batch_tokens`` is the budget of padded source tokens times beam that suits what computes. ``leads_to_phrases``:
+    whether outputs can be led to phrases that they must contain.
     """
-    _check_torch()
-    from headway.model.build import build_transformer, load_weights
 
-    place = choose_device(device)
-    model = build_transformer(folder.config.model)
-    load_weights(model, folder.weights())
-    return model_backend(model.to(place).eval(), place)
+    batch_tokens: int
+    leads_to_phrases: bool
+
+    def serving(self, settings: "SearchSettings", *, with_phrases: bool) -> "Backend":
+        """The backend that serves such a request: this one, or another for what it lacks."""
+        ...
+
+    def search(
+        self,
+        sources: Sequence[Ids],
+        *,
+        prefixes: Sequence[Ids],
+        limits: Sequence[int],
+        settings: "SearchSettings",
+        phrases: "Sequence[Sequence[Phrase]] | None" = None,
+        lexicon: "Lexicon | None" = None,
+    ) -> "list[list[Hypothesis]]":
+        """The best hypotheses of each source; see ``headway.search.run.search``."""
+        ...
+
+    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log-probability of each token of each target."""
+        ...
+
+    def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> "list[np.ndarray]":
+        """For each pair the attention weights, target tokens by source tokens (both with EOS)."""
+        ...
 
 
-def load_ensemble(folders: "Sequence[ModelFolder]", *, device: str = "auto") -> "TorchBackend":
-    """The models of several folders as one, which takes the mean of their probabilities; of one folder, that model.
+def choose(folders: "Sequence[ModelFolder]", compute: Compute) -> Choice:
+    """What is to compute with these models, without loading anything.
 
-    Raises TranslationError for folders whose vocabularies or languages differ, and what ``load_backend`` raises.
+    Raises TranslationError for wishes that cannot be met, MissingExtraError where what would compute is not installed.
+    """
+    compute.check()
+    obstacle, is_told = _obstacle(folders, compute)
+    if not obstacle:
+        return Choice("native", "int8" if compute.precision == "auto" else compute.precision)
+    if compute.engine == "native":
+        raise TranslationError(
+            f"translate/backend: the native engine was asked for, but {obstacle}. Leave --engine native out, and torch "
+            "computes."
+        )
+    if compute.precision == "int8":
+        raise TranslationError(
+            f"translate/backend: int8 is a precision of the native engine, but {obstacle}. Leave --precision out, and "
+            "torch computes in float32."
+        )
+    _check_torch(obstacle)
+    return Choice("torch", "float32", obstacle if is_told else "")
+
+
+def _obstacle(folders: "Sequence[ModelFolder]", compute: Compute) -> tuple[str, bool]:
+    """Why the compiled engine does not compute, empty if it does; and whether a user would expect that it does."""
+    if compute.engine == "torch":
+        return "torch was asked for", False
+    if compute.device not in ("auto", "cpu"):
+        return f"the device {compute.device} was asked for", False
+    if compute.engine == "auto" and compute.device == "auto" and has_gpu():
+        return "there is a GPU, on which torch computes", False
+    lacking = ""
+    if len(folders) > 1:
+        lacking = "the engine does not join several models"
+    elif names := unsupported(folders[0].config.model):
+        lacking = f"the engine does not run {' and '.join(names)}"
+    elif not is_installed():
+        lacking = "headway-native, the engine for CPUs, is not installed"
+    return lacking, True
+
+
+def has_gpu() -> bool:
+    """Whether torch finds a CUDA GPU; torch is imported only where something speaks for one."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if find_spec("torch") is None or visible in ("", "-1"):
+        return False
+    if "torch" not in sys.modules and not visible and not any(Path(sign).exists() for sign in GPU_SIGNS):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def load_backend(
+    folders: "Sequence[ModelFolder]", *, compute: Compute | None = None, on_notice: Callable[[str], None] | None = None
+) -> Backend:
+    """The model of a folder, or those of several as one (the mean of their probabilities), ready to translate.
+
+    ``on_notice`` hears, in a line, what a user should know: why torch computes and not the engine, or that a packed
+    model could not be kept.
+    Raises TranslationError for folders whose vocabularies or languages differ and for wishes that cannot be met,
+    MissingExtraError where what would compute is not installed, FolderError, ModelError and EngineError for weights
+    that are damaged or do not fit.
     """
     check_alike(folders)
-    if len(folders) == 1:
-        return load_backend(folders[0], device=device)
-    _check_torch()
+    compute, tell = compute or Compute(), on_notice or _nobody
+    choice = choose(folders, compute)
+    if choice.engine == "native":
+        return _load_native(folders[0], choice.precision, compute=compute, tell=tell)
+    if choice.reason:
+        tell(f"{choice.reason}: torch computes")
+    return _load_torch(folders, compute)
+
+
+def _load_native(folder: "ModelFolder", precision: str, *, compute: Compute, tell: Callable[[str], None]) -> "Backend":
+    from headway.engine.engine import Engine
+    from headway.engine.packed import open_packed
+    from headway.translate.native_backend import NativeBackend
+
+    def reserve(lacking: str) -> Backend:
+        if not compute.may_take_torch:
+            wish = "--engine native" if compute.engine == "native" else "--precision int8"
+            raise TranslationError(
+                f"translate/backend: the engine's search has no {lacking}. Leave {wish} out, and torch computes that."
+            )
+        _check_torch(f"the engine's search has no {lacking}")
+        tell(f"the engine's search has no {lacking}: torch computes that, in float32")
+        return _load_torch([folder], compute)
+
+    engine = Engine(open_packed(folder, precision=precision, on_notice=tell), threads=compute.threads)
+    has_torch = compute.may_take_torch and find_spec("torch") is not None
+    return NativeBackend(engine, reserve=reserve, leads_to_phrases=has_torch)
+
+
+def _load_torch(folders: "Sequence[ModelFolder]", compute: Compute) -> "TorchBackend":
+    import torch
+
+    from headway.model.build import build_transformer, load_weights
     from headway.translate.torch_backend import together
 
-    return together([load_backend(folder, device=device) for folder in folders])
+    if compute.threads:
+        torch.set_num_threads(compute.threads)
+    place = choose_device(compute.device)
+    backends: list[TorchBackend] = []
+    for folder in folders:
+        model = build_transformer(folder.config.model)
+        load_weights(model, folder.weights())
+        backends.append(model_backend(model.to(place).eval(), place))
+    return backends[0] if len(backends) == 1 else together(backends)
 
 
 def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend[DecoderState]":
@@ -91,17 +219,14 @@ def choose_device(name: str) -> "torch.device":
     return torch.device(name)
 
 
-def set_threads(count: int) -> None:
-    """Let the CPU compute with ``count`` threads, in this process."""
-    _check_torch()
-    import torch
-
-    torch.set_num_threads(count)
-
-
-def _check_torch() -> None:
+def _check_torch(obstacle: str) -> None:
     """Say which extra is missing where torch is."""
     if find_spec("torch") is None:
         raise MissingExtraError(
-            "translate/backend: translating needs torch, which is not installed. Run: pip install 'headway[train]'"
+            f"translate/backend: {obstacle}, and torch, which would compute, is not installed. "
+            "Run: pip install 'headway[train]'"
         )
+
+
+def _nobody(_: str) -> None:
+    """Hear nothing."""

@@ -274,7 +274,9 @@ def _try_again(retry: Retry, sources: Sequence[Marked], drafts: dict[int, _Draft
 
 
 def _by_phrases(failed: dict[int, Marked], request: _Request) -> dict[int, _Draft]:
-    """A retry in which the search must write every mark as often as the source has it."""
+    """A retry in which the search must write every mark as often as the source has it; not where no search can."""
+    if not request.translator.leads_to_phrases:
+        return {}
     strings = {
         place: [mark.shown for mark in marked.marks if mark.kind == "inline"] for place, marked in failed.items()
     }

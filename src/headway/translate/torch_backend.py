@@ -4,7 +4,7 @@ Shapes: B sentences, S source positions, T target positions.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -43,6 +43,11 @@ class TorchBackend(Generic[State]):
         self.device = device
         self.attention = attention
         self.batch_tokens = batch_tokens
+        self.leads_to_phrases = True
+
+    def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Self:
+        """Give this backend, which serves every request."""
+        return self
 
     def search(
         self,

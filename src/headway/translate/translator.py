@@ -1,6 +1,6 @@
 """Text to text with a trained model: the path of every command, of validation, and of Python users."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,8 @@ from headway.folder.contents import ModelFolder
 from headway.search.phrase import Phrase, beam_width
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
-from headway.translate.backend import load_ensemble
+from headway.translate.backend import load_backend
+from headway.translate.compute import Compute
 from headway.translate.decoding import Decoding, decoding_with
 from headway.translate.phrases import PhraseEncoder, check_phrases, has_phrases
 from headway.translate.pieces import Cutter, Piece
@@ -21,8 +22,9 @@ from headway.translate.translation import PairScore, Translation
 
 if TYPE_CHECKING:
     from headway.search.hypothesis import Hypothesis
-    from headway.translate.torch_backend import Ids, TorchBackend
+    from headway.translate.backend import Backend, Ids
 
+ALIGNED_TOKENS = 8192  # padded tokens whose attention is in memory at once
 _LINE_ENDS = str.maketrans("\n\r", "  ")
 
 
@@ -33,7 +35,7 @@ class _Request:
     settings: SearchSettings
     n_best: int
     risk: Risk | None
-    batch_tokens: int
+    batch_tokens: int | None  # None: what suits that which computes
     with_alignment: bool
 
 
@@ -64,7 +66,7 @@ class Translator:
 
     def __init__(
         self,
-        backend: "TorchBackend",
+        backend: "Backend",
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         *,
@@ -93,15 +95,36 @@ class Translator:
         )
 
     @classmethod
-    def from_folder(cls, path: str | Path, device: str = "auto") -> Self:
-        """Load a model folder; ``device`` is auto, cpu, cuda or mps.
+    def from_folder(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        engine: str = "auto",
+        precision: str = "auto",
+        threads: int | None = None,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Load a model folder; the settings are those of ``headway.translate.compute.Compute``.
 
-        Raises FolderError, ModelError, TranslationError, MissingExtraError.
+        ``on_notice`` hears, in a line, why torch computes and not the engine, and what else a user should know.
+        Raises FolderError, ModelError, EngineError, TranslationError, MissingExtraError.
         """
-        return cls.from_folders([path], device=device)
+        return cls.from_folders(
+            [path], device, engine=engine, precision=precision, threads=threads, on_notice=on_notice
+        )
 
     @classmethod
-    def from_folders(cls, paths: Sequence[str | Path], device: str = "auto") -> Self:
+    def from_folders(
+        cls,
+        paths: Sequence[str | Path],
+        device: str = "auto",
+        *,
+        engine: str = "auto",
+        precision: str = "auto",
+        threads: int | None = None,
+        on_notice: Callable[[str], None] | None = None,
+    ) -> Self:
         """Load several models that translate together: at each step the mean of their probabilities counts.
 
         Settings absent from a request are the first folder's; the limits are the lowest. Raises TranslationError where
@@ -113,7 +136,7 @@ class Translator:
         first = folders[0]
         limits = [limit for folder in folders if (limit := longest_output(folder.config.model)) is not None]
         return cls(
-            load_ensemble(folders, device=device),
+            load_backend(folders, compute=Compute(device, engine, precision, threads), on_notice=on_notice),
             first.source_tokenizer,
             first.target_tokenizer,
             max_source_tokens=min(folder.config.max_source_tokens for folder in folders),
@@ -123,6 +146,11 @@ class Translator:
             max_output_tokens=min(limits, default=None),
             tags=first.config.tags,
         )
+
+    @property
+    def leads_to_phrases(self) -> bool:
+        """Whether outputs can be led to phrases; the compiled engine cannot, where torch may not take its place."""
+        return self.backend.leads_to_phrases
 
     def tagged(self, tag: str) -> Self:
         """The same translator, but with this tag before every source. Raises TranslationError for an unknown one."""
@@ -163,7 +191,7 @@ class Translator:
             replace(decoding.settings(self.search), reserved=tuple(self.target_tokenizer.tags.values())),
             n_best=decoding.n_best or 1,
             risk=decoding.risk,
-            batch_tokens=self.backend.batch_tokens if batch_tokens is None else batch_tokens,
+            batch_tokens=batch_tokens,
             with_alignment=with_alignment,
         )
         pieces = self._cutter.cut(texts)
@@ -266,12 +294,14 @@ class Translator:
     def _find(self, jobs: list[_Job], request: _Request) -> list[_Found]:
         """Search for every job, in batches of similar length and equal width; the results come in the given order."""
         found: dict[int, _Found] = {}
-        by_width: dict[int, list[int]] = {}
+        groups: dict[tuple[int, bool], list[int]] = {}
         for place, job in enumerate(jobs):
-            by_width.setdefault(self._width(job, request.settings), []).append(place)
-        for width, places in by_width.items():
+            groups.setdefault((self._width(job, request.settings), bool(job.phrases)), []).append(place)
+        for (width, with_phrases), places in groups.items():
+            backend = self.backend.serving(request.settings, with_phrases=with_phrases)
+            budget = request.batch_tokens or backend.batch_tokens
             lengths = [self._length(jobs[place]) for place in places]
-            for batch in plan_batches(lengths, batch_tokens=request.batch_tokens // max(width, 1)):
+            for batch in plan_batches(lengths, batch_tokens=budget // max(width, 1)):
                 chosen = [places[place] for place in batch]
                 results = self._search([jobs[place] for place in chosen], request)
                 found |= zip(chosen, results, strict=True)
@@ -322,13 +352,17 @@ class Translator:
 
         EOS takes no part, and neither does a tag.
         """
-        weights = self.backend.attend(sources, [best[0].token_ids for best in hypotheses])
+        targets = [best[0].token_ids for best in hypotheses]
         reserved = set(self.source_tokenizer.tags.values())
-        firsts = [1 if source[0] in reserved else 0 for source in sources]
-        return [
-            tuple((int(source), target) for target, source in enumerate(pair[:-1, first:-1].argmax(axis=1)))
-            for first, pair in zip(firsts, weights, strict=True)
-        ]
+        alignments: list[tuple[tuple[int, int], ...]] = [()] * len(sources)
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        for batch in plan_batches(lengths, batch_tokens=ALIGNED_TOKENS):
+            weights = self.backend.attend([sources[i] for i in batch], [targets[i] for i in batch])
+            for place, pair in zip(batch, weights, strict=True):
+                first = 1 if sources[place][0] in reserved else 0
+                looked_at = pair[:-1, first:-1].argmax(axis=1)
+                alignments[place] = tuple((int(source), target) for target, source in enumerate(looked_at))
+        return alignments
 
     def _assemble(
         self, pieces: list[Piece], found: list[_Found], phrases: Sequence[str], request: _Request

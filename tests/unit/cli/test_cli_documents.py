@@ -22,7 +22,7 @@ PO = 'msgid "the cat"\nmsgstr ""\n\nmsgid "a mat"\nmsgstr "Matte"\n\nmsgid " "\n
 
 @pytest.fixture(autouse=True)
 def _copying_model(monkeypatch):
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: copying_translator())
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: copying_translator())
 
 
 @pytest.fixture

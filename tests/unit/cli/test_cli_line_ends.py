@@ -33,7 +33,7 @@ def test_a_separator_in_the_output_shifts_no_sentence_that_is_scored(files, caps
 @pytest.mark.parametrize("files", SEPARATORS, indirect=True)
 @pytest.mark.parametrize("scores", [False, True], ids=["translating", "scoring pairs"])
 def test_a_separator_in_the_source_shifts_no_line_of_the_output(files, monkeypatch, scores):
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: copying_translator())
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: copying_translator())
     options = ["--score", str(files / "x.de")] if scores else []
     assert main(["translate", "-m", "model", str(files / "x.en"), *options, "-o", str(files / "out")]) == 0
     written = (files / "out").read_bytes()

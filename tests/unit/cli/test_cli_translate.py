@@ -21,7 +21,7 @@ INPUT = "the cat\n\n  a mat\u2028sat\n" + "how are you? " * 9 + "\n"
 
 @pytest.fixture(autouse=True)
 def _copying_model(monkeypatch):
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: copying_translator())
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: copying_translator())
 
 
 def run(*arguments, text=INPUT):
@@ -85,7 +85,7 @@ def test_jsonl_has_every_field_and_one_object_a_line():
 
 def test_a_cut_output_is_flagged_and_counted(monkeypatch):
     endless = copying_translator(end_bonus=-1000.0, max_extra_tokens=3)
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: endless)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: endless)
     result = run("--format", "jsonl", text="the cat\n\na mat\n")
     assert [json.loads(line)["is_cut"] for line in result.stdout.split("\n")[:-1]] == [True, False, True]
     assert "2 lines reached the length limit" in result.stderr
@@ -127,7 +127,7 @@ def test_a_phrase_that_was_taken_out_as_an_invented_placeholder_is_flagged():
 def test_a_phrase_that_found_no_room_is_flagged_and_its_line_named(monkeypatch):
     short = copying_translator(max_extra_tokens=3)
     short.max_output_tokens = 4
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: short)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: short)
     result = run("--phrase", "one, two; three!", "--format", "jsonl", text="cat\n\n")
     assert [json.loads(line)["phrases_met"] for line in result.stdout.split("\n")[:-1]] == [False, False]
     assert "2 lines without a phrase that was asked for (JSONL: phrases_met): line 1, 2" in result.stderr
@@ -238,7 +238,7 @@ def test_jsonl_says_whether_the_marks_are_those_of_the_source_unless_nothing_was
 @pytest.mark.parametrize("markup", ["auto", "none"])
 def test_empty_translations_of_lines_with_words_are_named_and_n_lines_stay_n_lines(monkeypatch, markup):
     silent = copying_translator(end_bonus=1000.0)
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: silent)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: silent)
     text = "the cat\n\n...\na mat\n"
     result = run("--markup", markup, text=text)
     assert result.stdout_bytes == b"\n" * 4
@@ -252,7 +252,7 @@ def test_empty_translations_of_lines_with_words_are_named_and_n_lines_stay_n_lin
 
 def test_lines_whose_marks_were_lost_or_mended_are_named(monkeypatch):
     silent = copying_translator(end_bonus=1000.0)
-    monkeypatch.setattr(Translator, "from_folders", lambda paths, device: silent)
+    monkeypatch.setattr(Translator, "from_folders", lambda paths, device, **_: silent)
     names, numbers = (" ".join(form % digit for digit in range(11, 20)) for form in ("{n%d}", "%d"))
     result = run("--keep-numbers", "--format", "jsonl", text=f"the cat\nopen {names}\nopen {numbers}\n")
     records = [json.loads(line) for line in result.stdout.split("\n")[:-1]]

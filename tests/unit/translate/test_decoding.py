@@ -39,7 +39,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translator(path):
-    return Translator.from_folder(path, device="cpu")
+    return Translator.from_folder(path, device="cpu", engine="torch")
 
 
 def test_what_a_request_leaves_open_is_the_models():
@@ -130,7 +130,7 @@ def test_two_models_translate_together_and_one_twice_is_that_model(tmp_path, pat
             np.log((np.exp(one) + np.exp(other)) / 2)
             for one, other in zip(
                 *(
-                    Translator.from_folder(place, device="cpu").score(["the cat"], ["a mat"])[0].token_log_probs
+                    Translator.from_folder(place, device="cpu", engine="torch").score(["the cat"], ["a mat"])[0].token_log_probs
                     for place in (path, tmp_path / "other")
                 ),
                 strict=True,

@@ -30,6 +30,7 @@ class FakeTranslator:
     """Translates each line by a function from its words to the output's; word t is aligned with word t."""
 
     target_tokenizer = copying_translator().target_tokenizer
+    leads_to_phrases = True
 
     def __init__(self, words_of, *, align=None, seed=1):
         self.words_of = words_of

@@ -47,9 +47,12 @@ def folder(path, **model):
     return path
 
 
-@pytest.fixture(scope="module")
-def translator(tmp_path_factory):
-    return Translator.from_folder(folder(tmp_path_factory.mktemp("model")), device="cpu")
+@pytest.fixture(scope="module", params=["torch", "native"])
+def translator(request, tmp_path_factory):
+    if request.param == "native":
+        pytest.importorskip("headway_native", reason="headway-native is not built here")
+    path = folder(tmp_path_factory.mktemp("model"))
+    return Translator.from_folder(path, device="cpu", engine=request.param, precision="float32")
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -86,7 +89,8 @@ def test_alignment_is_the_same_alone_and_in_a_batch(translator):
     assert together == alone
 
 
-def test_translating_leaves_the_weights_trainable(translator):
+def test_translating_leaves_the_weights_trainable(tmp_path):
+    translator = Translator.from_folder(folder(tmp_path), device="cpu", engine="torch")
     model = translator.backend.predictor.model
     translator.translate(["the cat"])
     batch = torch.tensor([[5, 6, 3]])

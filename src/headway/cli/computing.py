@@ -1,0 +1,61 @@
+"""The options that say where and with what to compute, and the translator that computes so."""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.cli.search_options import is_given, written
+from headway.translate.compute import DEVICES, ENGINES, PRECISIONS, Compute
+
+if TYPE_CHECKING:
+    from headway.translate.translator import Translator
+
+_OPTIONS = {
+    "device": click.option("--device", default="auto", type=click.Choice(DEVICES), help="Where to compute."),
+    "engine": click.option(
+        "--engine",
+        default="auto",
+        type=click.Choice(ENGINES),
+        help="native: the compiled engine for CPUs. auto: that where it can, else torch.",
+    ),
+    "precision": click.option(
+        "--precision", default="auto", type=click.Choice(PRECISIONS), help="What the engine computes in."
+    ),
+    "threads": click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [one a core]"),
+}
+
+
+def computing_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options as one argument, ``compute``."""
+
+    @functools.wraps(command)
+    def collected(*, device: str, engine: str, precision: str, threads: int | None, **values: object) -> None:
+        command(**values, compute=Compute(device, engine, precision, threads))
+
+    decorated: Callable[..., None] = collected
+    for option in reversed(_OPTIONS.values()):
+        decorated = option(decorated)
+    return decorated
+
+
+def given_computing_options() -> list[str]:
+    """The options of this page that the user of the command under way gave, as they are written."""
+    return [written(name) for name in _OPTIONS if is_given(name)]
+
+
+def load_translator(models: Sequence[Path], compute: Compute, *, tag: str | None = None) -> "Translator":
+    """The models, ready to translate; what a user should know of how they compute goes to standard error, once."""
+    from headway.translate.translator import Translator
+
+    translator = Translator.from_folders(
+        models,
+        compute.device,
+        engine=compute.engine,
+        precision=compute.precision,
+        threads=compute.threads,
+        on_notice=lambda text: click.echo(f"headway: {text}", err=True),
+    )
+    return translator if tag is None else translator.tagged(tag)

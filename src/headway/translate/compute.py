@@ -1,0 +1,50 @@
+"""Where and with what to compute, as a request says it; ``backend.py`` chooses by it."""
+
+from dataclasses import dataclass
+
+from headway.errors import TranslationError
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+ENGINES = ("auto", "native", "torch")
+PRECISIONS = ("auto", "int8", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The wishes of one request.
+
+    ``device``: auto (a CUDA GPU if there is one, else the CPU), cpu, cuda or mps. ``engine``: auto (on a CPU the
+    compiled engine where it can, else torch), native or torch. ``precision``: auto (int8 by the engine, float32 by
+    torch), int8 or float32. ``threads`` of the CPU; absent, one a core, or as OMP_NUM_THREADS says.
+    """
+
+    device: str = "auto"
+    engine: str = "auto"
+    precision: str = "auto"
+    threads: int | None = None
+
+    @property
+    def may_take_torch(self) -> bool:
+        """Whether torch may compute what the engine lacks."""
+        return self.engine != "native" and self.precision != "int8"
+
+    def check(self) -> None:
+        """Raise TranslationError for a wish that there is not."""
+        for name, found, known in (
+            ("device", self.device, DEVICES),
+            ("engine", self.engine, ENGINES),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if found not in known:
+                raise TranslationError(f"translate/compute: {name} is {found!r}; wanted one of {', '.join(known)}.")
+        if self.threads is not None and self.threads < 1:
+            raise TranslationError(f"translate/compute: threads are {self.threads}; wanted 1 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What computes: ``engine`` native or torch, in ``precision``; ``reason`` why not by the engine, if to be told."""
+
+    engine: str
+    precision: str
+    reason: str = ""
