@@ -20,12 +20,18 @@ constexpr int PARTS = BLOCK / WIDTH; // vectors of a block
 
 // ---- products ----------------------------------------------------------------------------------------------------
 
+// Whether a product is all that is to be stored.
+inline bool is_bare(const Matrix &matrix, const Sink &sink) {
+    return matrix.bias == nullptr && sink.residual == nullptr && !sink.relu;
+}
+
+template <bool BARE>
 inline void finish(Floats value, const Matrix &matrix, int block, int part_index, int row, const Sink &sink) {
     const size_t output = static_cast<size_t>(block) * BLOCK + static_cast<size_t>(part_index) * WIDTH;
     const size_t place = output - static_cast<size_t>(sink.first_block) * BLOCK;
-    if (matrix.bias != nullptr) value += load(matrix.bias + output);
-    if (sink.relu) value = larger(value, Floats{});
-    if (sink.residual != nullptr)
+    if (!BARE && matrix.bias != nullptr) value += load(matrix.bias + output);
+    if (!BARE && sink.relu) value = larger(value, Floats{});
+    if (!BARE && sink.residual != nullptr)
         value += load(sink.residual + static_cast<size_t>(row) * sink.residual_stride + place) * sink.residual_weight;
     store(sink.out + static_cast<size_t>(row) * sink.stride + place, value);
 }
@@ -52,13 +58,9 @@ inline __attribute__((always_inline)) void int8_sums(const uint8_t *weights, siz
     }
 }
 
-template <int ROWS, int BLOCKS>
-void int8_tile(const Matrix &matrix, const Int8Rows &rows, int first_row, int block, const Sink &sink) {
-    const size_t block_bytes = static_cast<size_t>(matrix.groups()) * BLOCK * GROUP;
-    const auto *weights = static_cast<const uint8_t *>(matrix.data) + static_cast<size_t>(block) * block_bytes;
-    Sums sums[ROWS][BLOCKS];
-    int8_sums<ROWS, BLOCKS>(weights, block_bytes, matrix.groups(),
-                            rows.data + static_cast<size_t>(first_row) * rows.stride, rows.stride, sums);
+template <bool BARE, int ROWS, int BLOCKS>
+inline __attribute__((always_inline)) void store_sums(const Sums (&sums)[ROWS][BLOCKS], const Matrix &matrix,
+                                                      const Int8Rows &rows, int first_row, int block, const Sink &sink) {
 #pragma GCC unroll 16
     for (int row = 0; row < ROWS; ++row) {
         const int place = first_row + row;
@@ -69,9 +71,22 @@ void int8_tile(const Matrix &matrix, const Int8Rows &rows, int first_row, int bl
             for (int index = 0; index < PARTS; ++index) {
                 const float *scale = matrix.scale + static_cast<size_t>(block + b) * BLOCK + index * WIDTH;
                 const Floats value = to_floats(part(sums[row][b], index) - excess) * (load(scale) * rows.scale[place]);
-                finish(value, matrix, block + b, index, place, sink);
+                finish<BARE>(value, matrix, block + b, index, place, sink);
             }
     }
+}
+
+template <int ROWS, int BLOCKS>
+void int8_tile(const Matrix &matrix, const Int8Rows &rows, int first_row, int block, const Sink &sink) {
+    const size_t block_bytes = static_cast<size_t>(matrix.groups()) * BLOCK * GROUP;
+    const auto *weights = static_cast<const uint8_t *>(matrix.data) + static_cast<size_t>(block) * block_bytes;
+    Sums sums[ROWS][BLOCKS];
+    int8_sums<ROWS, BLOCKS>(weights, block_bytes, matrix.groups(),
+                            rows.data + static_cast<size_t>(first_row) * rows.stride, rows.stride, sums);
+    if (is_bare(matrix, sink))
+        store_sums<true>(sums, matrix, rows, first_row, block, sink);
+    else
+        store_sums<false>(sums, matrix, rows, first_row, block, sink);
 }
 
 template <int ROWS, int BLOCKS>
@@ -101,7 +116,7 @@ void float_tile(const Matrix &matrix, const FloatRows &rows, int first_row, int 
     for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 16
         for (int vector = 0; vector < BLOCKS * PARTS; ++vector)
-            finish(sums[row][vector], matrix, block + vector / PARTS, vector % PARTS, first_row + row, sink);
+            finish<false>(sums[row][vector], matrix, block + vector / PARTS, vector % PARTS, first_row + row, sink);
 }
 
 template <int ROWS, int BLOCKS> struct Int8Tile {
@@ -522,11 +537,9 @@ void scan(const float *logits, int size, float *high, float *sum) {
 int above(const float *logits, int size, float threshold, int32_t *places) {
     int found = 0;
     for (int place = 0; place < size; place += WIDTH) {
-        const int count = size - place < WIDTH ? size - place : WIDTH;
-        const Floats vector = load(logits + place);
-        if (!(largest(vector) > threshold)) continue;
-        for (int i = 0; i < count; ++i)
-            if (vector[i] > threshold) places[found++] = place + i;
+        unsigned bits = bits_above(load(logits + place), threshold);
+        if (size - place < WIDTH) bits &= (1U << (size - place)) - 1U;
+        for (; bits != 0; bits &= bits - 1U) places[found++] = place + __builtin_ctz(bits);
     }
     return found;
 }

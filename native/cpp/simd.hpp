@@ -81,6 +81,21 @@ inline float largest(Floats vector) {
     return first > second ? first : second;
 }
 
+// Bit i: whether number i is above the threshold.
+inline unsigned bits_above(Floats vector, float threshold) {
+#if HEADWAY_WIDTH == 16
+    return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(vector), _mm512_set1_ps(threshold), _CMP_GT_OQ);
+#elif HEADWAY_WIDTH == 8
+    return static_cast<unsigned>(_mm256_movemask_ps(reinterpret_cast<__m256>(vector > threshold)));
+#elif defined(__x86_64__)
+    return static_cast<unsigned>(_mm_movemask_ps(reinterpret_cast<__m128>(vector > threshold)));
+#else
+    unsigned bits = 0;
+    for (int i = 0; i < WIDTH; ++i) bits |= static_cast<unsigned>(vector[i] > threshold) << i;
+    return bits;
+#endif
+}
+
 inline Floats to_floats(Ints vector) { return __builtin_convertvector(vector, Floats); }
 
 // exp with an error of 1 to 2 units in the last place; below -87.3 it is 0, above 88 it is that of 88. A NaN stays one.
