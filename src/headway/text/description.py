@@ -175,9 +175,9 @@ def _check_model(model: Values, kind: str, names: list[str], *, byte_level: bool
 def _check_merges(merges: object, names: frozenset[str]) -> None:
     """Each merge is of two tokens and makes a third."""
     for merge in merges if isinstance(merges, list) else [merges]:
-        pair = merge if isinstance(merge, list) and len(merge) == 2 else (None, None)
-        left, right = pair
-        if not (isinstance(left, str) and isinstance(right, str) and {left, right, left + right} <= names):
+        left, right = merge if isinstance(merge, list) and len(merge) == 2 else (None, None)
+        is_whole = isinstance(left, str) and isinstance(right, str)
+        if not (is_whole and left in names and right in names and left + right in names):
             raise foreign(f"merge {str(merge)[:100]}", "two tokens that make a third")
 
 

@@ -42,5 +42,5 @@ def tag_tokens(names: Sequence[str], *, imported: bool = False) -> tuple[str, ..
 
 def tag_name(token: str, *, imported: bool = False) -> str | None:
     """Return the name of the tag that a token is; None for any other token."""
-    match = _TAG.fullmatch(token)
+    match = _TAG.fullmatch(token) if token.startswith("⟨") else None
     return match[2] if match and bool(match[1]) == imported else None

@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from headway.errors import TextError
 from headway.text.charsmap import Charsmap
@@ -63,12 +64,9 @@ class Tokenizer:
         without added tokens and post-processor, whose first four tokens are ``IMPORTED_CONTROL_TOKENS`` and whose tags
         are those of ``tag_tokens(names, imported=True)`` (text/reserved.py).
         """
-        import tokenizers  # noqa: PLC0415 - importing this room must be instant
-
         description = describe(text)
         try:
-            values = without_charsmap(description.values) if description.charsmap else description.values
-            inner = tokenizers.Tokenizer.from_str(json.dumps(values))  # what was checked, nothing else
+            inner = _library_tokenizer(description)
         except BaseException as error:  # the library raises bare Exception, with its reason as the message
             if not isinstance(error, Exception) and not _is_panic(error):
                 raise
@@ -194,6 +192,21 @@ class Tokenizer:
             return f"⟨{piece.hex(' ').upper()}⟩"
 
 
+def _library_tokenizer(description: Description) -> "LibraryTokenizer":
+    """The library's object of what was checked, and nothing else."""
+    import tokenizers  # noqa: PLC0415 - importing this room must be instant
+
+    values = without_charsmap(description.values) if description.charsmap else description.values
+    if description.imported or description.model != "bpe":
+        return tokenizers.Tokenizer.from_str(json.dumps(values))
+    # A vocabulary in Python's hands is given as it is: as JSON it would be written and read again, at every start.
+    model = cast(dict[str, Any], values["model"])
+    inner = tokenizers.Tokenizer.from_str(json.dumps({**values, "model": {**model, "vocab": {}, "merges": []}}))
+    merges = [(left, right) for left, right in model["merges"]]
+    inner.model = tokenizers.models.BPE(model["vocab"], merges, unk_token=model["unk_token"])
+    return inner
+
+
 def _is_panic(error: BaseException) -> bool:
     """Tell whether compiled code failed: what it raises is no Exception, and its class cannot be imported."""
     return type(error).__name__ == "PanicException"
@@ -223,23 +236,27 @@ def byte_characters() -> dict[str, int]:
 
 def _pieces_of(names: list[str], *, byte_level: bool) -> list[bytes]:
     """Return the bytes that each token adds to a decoded text: none for control tokens and tags."""
-    byte_of = byte_characters()
-    pieces: list[bytes] = []
-    try:
-        for name in names:
-            if tag_name(name):
-                pieces.append(b"")
-            elif byte_level and len(pieces) >= len(CONTROL_TOKENS):
-                pieces.append(bytes(byte_of[character] for character in name))
-            else:
-                pieces.append(name.encode("utf-8"))
-    except KeyError as error:
-        raise foreign(f"character {error.args[0]!r} in a byte-level vocabulary", "none") from error
+    texts = ["" if tag_name(name) else name for name in names]
+    texts[: len(CONTROL_TOKENS)] = [""] * len(CONTROL_TOKENS)
+    pieces = _bytes_of(texts) if byte_level else [text.encode("utf-8") for text in texts]
     pieces[: len(CONTROL_TOKENS)] = _control_pieces()
     missing = set(range(256)) - {piece[0] for piece in pieces if len(piece) == 1}
     if byte_level and missing:
         raise foreign(f"a byte-level vocabulary without byte {min(missing)}", "all 256")
     return pieces
+
+
+def _bytes_of(names: list[str]) -> list[bytes]:
+    """The bytes of names in which characters stand for bytes, all in one go: a vocabulary is read at every start."""
+    byte_of = byte_characters()
+    text = "".join(names)
+    strange = set(text) - byte_of.keys()
+    if strange:
+        first = next(character for character in text if character in strange)
+        raise foreign(f"character {first!r} in a byte-level vocabulary", "none")
+    whole = text.translate({ord(character): byte for character, byte in byte_of.items()}).encode("latin-1")
+    ends = list(accumulate(map(len, names)))
+    return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _imported_pieces(names: list[str]) -> list[bytes]:
