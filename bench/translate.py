@@ -154,8 +154,10 @@ class Worker:
     def close(self) -> None:
         """Let it end."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @dataclass

@@ -138,8 +138,8 @@ def limits_of(contest: dict) -> Iterator[str]:
         return
     best, own, reading = (speeds[name] / 1e9 for name in ("best_shape", "own_shapes", "reading"))
     yield (
-        f"- {contest['contest']}: products in 8 bits run at {best:,.0f} G operations a second on all cores at their best "
-        f"shape, {own:,.0f} at the shapes of a step; the weights of a step are read at {reading:,.1f} GB/s."
+        f"- {contest['contest']}: products in 8 bits run at {best:,.0f} G operations a second on all cores at their "
+        f"best shape, {own:,.0f} at the shapes of a step; the weights of a step are read at {reading:,.1f} GB/s."
     )
     for title, row in contest["rows"].items():
         what = "reading the weights" if "one sentence" in title else "products with weights alone"
@@ -171,5 +171,5 @@ def quality_table(quality: Mapping[str, dict]) -> Iterator[str]:
             yield f"| {title} | {variant} | {found['bleu']:.2f} | {equal} |"
     yield ""
     yield f"BLEU: {', '.join(f'`{signature}`' for signature in signatures)}."
-    yield "A beam of CTranslate2 and of Hugging Face divides by length^a, Headway's by ((5 + length) / 6)^a, and they stop by"
-    yield "other rules: they may prefer other outputs."
+    yield "A beam of CTranslate2 and of Hugging Face divides by length^a, Headway's by ((5 + length) / 6)^a, and they"
+    yield "stop by other rules: they may prefer other outputs."

@@ -31,7 +31,7 @@ MODELS = {
 }
 TEST = ("wmt/newstest2014.en-de.en", "wmt/newstest2014.en-de.de")
 LEARNT_FROM = ("wmt/newstest2013.en", "wmt/newstest2013.de", "tatoeba/en-de.train.tsv")
-MEAN_LENGTH, SPREAD = 29, 0.55  # tokens of newstest2014, and the spread of their logarithm, where it is not at hand
+MEAN_LENGTH, SPREAD = 29, 0.48  # tokens of newstest2014, and the spread of their logarithm, where it is not at hand
 SENTENCES, LONGEST = 3_003, 256
 SEED = 1
 VERIFIED = 4  # sentences that an export of random weights is compared on

@@ -294,7 +294,7 @@ def mapped_bytes(maps: str, model: str) -> int:
 
 
 def answer(translator: Translator, groups: Sequence[Group], ask: Ask) -> dict[str, Any]:
-    """One turn: the seconds it took, and how long each output is, in steps. Held outputs that are shorter are an error."""
+    """One turn: the seconds it took, and the steps of each output. Held outputs that are shorter are an error."""
     prepared = translator.prepare(groups, ask)
     begin = time.perf_counter()
     raw = translator.run(prepared, ask)
