@@ -283,7 +283,7 @@ class Probe {
 
     // One query over a past that stands where ``offset`` says; all heads. Gives (weights (queries x places), mixture).
     void attend(const Floats &query, const Floats &key, const Floats &value, const std::vector<int> &offset,
-                const std::tuple<int, int, int, int> &sizes, const nb::object &slope, Out &weights, Out &out) const {
+                const std::tuple<int, int, int, int> &sizes, const nb::object &slope, bool is_short, Out &weights, Out &out) const {
         const Heads heads = described(sizes);
         const size_t count = offset.size(), width = padded(count);
         const bool fits = query.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
@@ -297,7 +297,8 @@ class Probe {
         Numbers<float> room(weights.shape(0) * width);
         const std::vector<int32_t> places(offset.begin(), offset.end());
         const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
-        kernels_->attend(query.data(), {key.data(), value.data(), key.shape(1), value.shape(1), places.data(), static_cast<int>(count)},
+        const Cache keys = cached(key.data(), key.size(), is_short), values = cached(value.data(), value.size(), is_short);
+        kernels_->attend(query.data(), {keys.data(), values.data(), is_short, key.shape(1), value.shape(1), places.data(), static_cast<int>(count)},
                          heads, slope.is_none() ? nullptr : slopes.data(), room.data(), out.data());
         for (size_t head = 0; head < weights.shape(0); ++head)
             std::copy_n(room.data() + head * width, count, weights.data() + head * count);
@@ -305,7 +306,7 @@ class Probe {
 
     // Queries (rows x heads) over one source (places x heads).
     void attend_source(const Floats &queries, const Floats &key, const Floats &value, const std::tuple<int, int, int, int> &sizes,
-                       const nb::object &slope, int centre, Out &weights, Out &out) const {
+                       const nb::object &slope, int centre, bool is_short, Out &weights, Out &out) const {
         const Heads heads = described(sizes);
         const size_t rows = queries.shape(0), source = key.shape(0), width = padded(source);
         const bool fits = queries.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
@@ -316,15 +317,28 @@ class Probe {
         if (!fits) refuse("the arrays do not fit");
         Numbers<float> turned(key.shape(1) * width), room(weights.shape(0) * width);
         turn_keys(key.data(), key.shape(1), source, key.shape(1), turned.data());
+        const Cache keys = cached(turned.data(), turned.size(), is_short), values = cached(value.data(), value.size(), is_short);
         const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
-        kernels_->attend_source(queries.data(), queries.shape(1), static_cast<int>(rows), turned.data(), value.data(),
-                                static_cast<int>(source), heads, slope.is_none() ? nullptr : slopes.data(), centre,
+        kernels_->attend_source({queries.data(), queries.shape(1), static_cast<int>(rows)},
+                                {keys.data(), values.data(), is_short, static_cast<int>(source)}, heads, slope.is_none() ? nullptr : slopes.data(), centre,
                                 room.data(), out.data(), out.shape(1));
         for (size_t row = 0; row < weights.shape(0); ++row)
             std::copy_n(room.data() + row * width, source, weights.data() + row * source);
     }
 
+    void narrow(const Floats &row, nb::ndarray<uint16_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> &out) const {
+        if (out.shape(0) != row.shape(0) || out.shape(1) != row.shape(1)) refuse("the arrays do not fit");
+        kernels_->narrow(row.data(), row.size(), out.data());
+    }
+
   private:
+    Cache cached(const float *numbers, size_t count, bool is_short) const {
+        Cache cache(is_short);
+        cache.reserve(count);
+        cache.put(*kernels_, 0, numbers, count);
+        return cache;
+    }
+
     static Numbers<float> blocks_of(const float *row, size_t size) {
         Numbers<float> blocks(padded(size));
         std::copy_n(row, size, blocks.data());
@@ -383,10 +397,11 @@ NB_MODULE(_native, module) {
         .def("norm", &Probe::norm, "rows"_a, nb::kw_only(), "gain"_a, "bias"_a.none(), "epsilon"_a, "centred"_a, "out"_a)
         .def("activate", &Probe::activate, "name"_a, "rows"_a)
         .def("scan", &Probe::scan, "row"_a, nb::kw_only(), "threshold"_a)
-        .def("attend", &Probe::attend, "query"_a, nb::kw_only(), "key"_a, "value"_a, "offset"_a, "heads"_a, "slope"_a.none(), "weights"_a,
-             "out"_a)
+        .def("attend", &Probe::attend, "query"_a, nb::kw_only(), "key"_a, "value"_a, "offset"_a, "heads"_a, "slope"_a.none(),
+             "is_short"_a, "weights"_a, "out"_a)
         .def("attend_source", &Probe::attend_source, "queries"_a, nb::kw_only(), "key"_a, "value"_a, "heads"_a, "slope"_a.none(),
-             "centre"_a, "weights"_a, "out"_a)
+             "centre"_a, "is_short"_a, "weights"_a, "out"_a)
+        .def("narrow", &Probe::narrow, "row"_a, nb::kw_only(), "out"_a)
         .def_prop_ro("name", &Probe::name);
     module.def("available", [] {
         std::vector<std::string> names;

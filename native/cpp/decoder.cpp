@@ -14,7 +14,7 @@ constexpr int QUERIES = 16;      // of one sentence that are scored between two 
 
 Decoder::Decoder(const Model &model, const Kernels &kernels, Team &team)
     : model_(model), stack_(model, kernels, team, false), vocabulary_(model_.output, stack_.arithmetic),
-      weights_(static_cast<size_t>(team.size())) {}
+      weights_(static_cast<size_t>(team.size())), forced_(model.short_caches()) {}
 
 float *Decoder::room(int member, size_t count) {
     Numbers<float> &weights = weights_[static_cast<size_t>(member)];
@@ -75,20 +75,24 @@ void Decoder::remember(const std::vector<Sentence *> &sentences, size_t layer) {
     const auto value_size = static_cast<size_t>(model_.config.value_size());
     for (size_t i = 0; i < sentences.size(); ++i) {
         Sentence &sentence = *sentences[i];
-        Cache &cache = sentence.cache[layer];
+        Written &written = sentence.written[layer];
         const auto slots = static_cast<size_t>(sentence.slots);
         const size_t places = (static_cast<size_t>(sentence.beam.step()) / POSITIONS + 1) * POSITIONS * slots;
-        if (cache.key.size() < places * key_size) {
-            cache.key.resize(places * key_size);
-            cache.value.resize(places * value_size);
-        }
+        written.key.reserve(places * key_size);
+        written.value.reserve(places * value_size);
         for (int row = 0; row < spans_[i].count; ++row) {
             const float *from = stack_.projected.at(spans_[i].first + static_cast<size_t>(row));
             const auto place = static_cast<size_t>(sentence.past[static_cast<size_t>(row)].back());
-            std::memcpy(cache.key.data() + place * key_size, from + parts.key, key_size * sizeof(float));
-            std::memcpy(cache.value.data() + place * value_size, from + parts.value, value_size * sizeof(float));
+            written.key.put(stack_.arithmetic.kernels, place * key_size, from + parts.key, key_size);
+            written.value.put(stack_.arithmetic.kernels, place * value_size, from + parts.value, value_size);
         }
     }
+}
+
+// ``count`` of the vectors written, from place ``first`` of the list on.
+Past Decoder::past_of(const Written &written, const std::vector<int32_t> &places, size_t first, size_t count) const {
+    return {written.key.data(), written.value.data(), written.key.is_short(), static_cast<size_t>(model_.config.key_size()),
+            static_cast<size_t>(model_.config.value_size()), places.data() + first, static_cast<int>(count)};
 }
 
 void Decoder::attend_self(const std::vector<Sentence *> &sentences, size_t layer) {
@@ -97,11 +101,10 @@ void Decoder::attend_self(const std::vector<Sentence *> &sentences, size_t layer
     stack_.arithmetic.team.share(static_cast<int>(sentences.size()), 1, [&](int begin, int end, int member) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
             const Sentence &sentence = *sentences[i];
-            const Cache &cache = sentence.cache[layer];
+            const Written &written = sentence.written[layer];
             for (int row = 0; row < spans_[i].count; ++row) {
                 const std::vector<int32_t> &places = sentence.past[static_cast<size_t>(row)];
-                const Past past{cache.key.data(), cache.value.data(), static_cast<size_t>(config.key_size()),
-                                static_cast<size_t>(config.value_size()), places.data(), static_cast<int>(places.size())};
+                const Past past = past_of(written, places, 0, places.size());
                 const size_t at = spans_[i].first + static_cast<size_t>(row);
                 stack_.arithmetic.kernels.attend(stack_.projected.at(at), past, config.heads, slopes,
                                                  room(member, static_cast<size_t>(config.heads.queries) * padded(places.size())),
@@ -123,8 +126,9 @@ void Decoder::attend_source(const CrossAttention &attention, size_t layer, std::
             for (int row = 0; row < spans_[i].count; row += QUERIES) {
                 const int count = spans_[i].count - row < QUERIES ? spans_[i].count - row : QUERIES;
                 const size_t at = spans_[i].first + static_cast<size_t>(row);
-                stack_.arithmetic.kernels.attend_source(query_.at(at), query_.stride(), count, memory.key[layer].data(),
-                                                        memory.value[layer].data(), memory.length, heads, nullptr, 0,
+                const Source source{memory.key[layer].data(), memory.value[layer].data(), memory.key[layer].is_short(),
+                                    memory.length};
+                stack_.arithmetic.kernels.attend_source({query_.at(at), query_.stride(), count}, source, heads, nullptr, 0,
                                                         weights, stack_.mixed.at(at), stack_.mixed.stride());
                 if (found == nullptr) continue;
                 for (int query = 0; query < count; ++query)
@@ -164,12 +168,10 @@ std::vector<Attention> Decoder::attend(const std::vector<Forced> &targets) {
 void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *found) {
     spans_.clear();
     size_t count = 0;
-    int longest = 0;
     for (const Forced &target : targets) {
         const auto length = static_cast<int>(target.target->size());
         spans_.push_back({count, length, &target.memory});
         count += static_cast<size_t>(length);
-        longest = length > longest ? length : longest;
     }
     stack_.resize(count);
     query_.resize(count, static_cast<size_t>(model_.config.query_size()));
@@ -183,7 +185,7 @@ void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *
             stack_.embed(row, place == 0 ? BOS : target[static_cast<size_t>(place - 1)], place);
             asks_[row] = {nullptr, 0, target[static_cast<size_t>(place)], 0};
         }
-    order_.resize(static_cast<size_t>(longest));
+    order_.resize(count);
     std::iota(order_.begin(), order_.end(), 0);
     for (size_t layer = 0; layer < model_.decoder.size(); ++layer) {
         const DecoderLayer &parts = model_.decoder[layer];
@@ -200,14 +202,20 @@ void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *
 void Decoder::attend_forced() {
     const Config &config = model_.config;
     const Parts parts(config);
+    const auto key_size = static_cast<size_t>(config.key_size());
+    const auto value_size = static_cast<size_t>(config.value_size());
+    forced_.key.reserve(order_.size() * key_size);
+    forced_.value.reserve(order_.size() * value_size);
+    for (size_t row = 0; row < order_.size(); ++row) {
+        forced_.key.put(stack_.arithmetic.kernels, row * key_size, stack_.projected.at(row) + parts.key, key_size);
+        forced_.value.put(stack_.arithmetic.kernels, row * value_size, stack_.projected.at(row) + parts.value, value_size);
+    }
     const float *slopes = model_.slopes.empty() ? nullptr : model_.slopes.data();
     stack_.arithmetic.team.share(static_cast<int>(spans_.size()), 1, [&](int begin, int end, int member) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-            const float *first = stack_.projected.at(spans_[i].first);
-            const size_t stride = stack_.projected.stride();
             for (int place = 0; place < spans_[i].count; ++place) {
                 const size_t at = spans_[i].first + static_cast<size_t>(place);
-                const Past past{first + parts.key, first + parts.value, stride, stride, order_.data(), place + 1};
+                const Past past = past_of(forced_, order_, spans_[i].first, static_cast<size_t>(place) + 1);
                 stack_.arithmetic.kernels.attend(stack_.projected.at(at), past, config.heads, slopes,
                                                  room(member, static_cast<size_t>(config.heads.queries) * padded(static_cast<size_t>(place + 1))),
                                                  stack_.mixed.at(at));

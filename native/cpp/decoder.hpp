@@ -8,21 +8,23 @@
 
 namespace headway {
 
-// Keys and values of a sentence's tokens so far, for one layer: (position x rows of a beam x size).
-struct Cache {
-    Numbers<float> key;
-    Numbers<float> value;
+// Keys and values of tokens so far, for one layer: (position x rows of a beam x size).
+struct Written {
+    explicit Written(bool is_short) : key(is_short), value(is_short) {}
+    Cache key;
+    Cache value;
 };
 
 // A sentence under way. When a beam's rows change places nothing is moved: each row knows where the vectors of its own
 // past stand.
 struct Sentence {
-    Sentence(const Request &request, const Settings &settings, Memory given, size_t layers)
-        : beam(request, settings), memory(std::move(given)), cache(layers), slots(settings.beam) {}
+    Sentence(const Request &request, const Settings &settings, Memory given, const Model &model)
+        : beam(request, settings), memory(std::move(given)),
+          written(model.decoder.size(), Written(model.short_caches())), slots(settings.beam) {}
 
     Beam beam;
     Memory memory;
-    std::vector<Cache> cache;
+    std::vector<Written> written; // of each layer
     int slots;
     std::vector<std::vector<int32_t>> past; // of each row: places in the cache, the newest last
 };
@@ -43,7 +45,7 @@ struct Attention {
 class Decoder {
   public:
     Decoder(const Model &model, const Kernels &kernels, Team &team);
-    size_t layers() const { return model_.decoder.size(); }
+    const Model &model() const { return model_; }
 
     // One token more for every sentence.
     void step(const std::vector<Sentence *> &sentences);
@@ -62,6 +64,7 @@ class Decoder {
 
     void open(const std::vector<Sentence *> &sentences);
     void remember(const std::vector<Sentence *> &sentences, size_t layer);
+    Past past_of(const Written &written, const std::vector<int32_t> &places, size_t first, size_t count) const;
     void attend_self(const std::vector<Sentence *> &sentences, size_t layer);
     void attend_source(const CrossAttention &attention, size_t layer, std::vector<Attention> *found);
     void force(const std::vector<Forced> &targets, std::vector<Attention> *found);
@@ -78,6 +81,7 @@ class Decoder {
     std::vector<std::vector<Next>> nexts_;
     std::vector<Numbers<float>> weights_; // of each member of the team
     std::vector<int32_t> order_;
+    Written forced_; // keys and values of given targets, a row a token
 };
 
 } // namespace headway

@@ -77,8 +77,8 @@ void Encoder::attend_one(size_t first, size_t length, int member) {
     const float *slopes = model_.slopes.empty() ? nullptr : model_.slopes.data();
     for (size_t begin = 0; begin < length; begin += QUERIES) {
         const size_t count = length - begin < QUERIES ? length - begin : QUERIES;
-        stack_.arithmetic.kernels.attend_source(stack_.projected.at(first + begin), stride, static_cast<int>(count), key,
-                                                value, static_cast<int>(length), config.heads, slopes,
+        stack_.arithmetic.kernels.attend_source({stack_.projected.at(first + begin), stride, static_cast<int>(count)},
+                                                {key, value, false, static_cast<int>(length)}, config.heads, slopes,
                                                 static_cast<int>(begin), weights.data(), stack_.mixed.at(first + begin),
                                                 stack_.mixed.stride());
     }
@@ -96,11 +96,15 @@ void Encoder::remember(const std::vector<const Ids *> &sources, std::vector<Memo
         for (size_t i = 0; i < sources.size(); ++i) {
             const size_t length = sources[i]->size();
             memories[i].length = static_cast<int>(length);
-            Numbers<float> key(key_size * padded(length)), value(length * value_size);
-            turn_keys(memory_.at(row), memory_.stride(), length, key_size, key.data());
+            Cache key(model_.short_caches()), value(model_.short_caches());
+            const size_t size = key_size * padded(length);
+            if (turned_.size() < size) turned_.resize(size);
+            turn_keys(memory_.at(row), memory_.stride(), length, key_size, turned_.data());
+            key.reserve(size);
+            key.put(stack_.arithmetic.kernels, 0, turned_.data(), size);
+            value.reserve(length * value_size);
             for (size_t place = 0; place < length; ++place)
-                std::memcpy(value.data() + place * value_size, memory_.at(row + place) + value_at,
-                            value_size * sizeof(float));
+                value.put(stack_.arithmetic.kernels, place * value_size, memory_.at(row + place) + value_at, value_size);
             memories[i].key.push_back(std::move(key));
             memories[i].value.push_back(std::move(value));
             row += length;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "beam.hpp"
+#include "cache.hpp"
 #include "stack.hpp"
 
 #include <vector>
@@ -12,8 +13,8 @@ namespace headway {
 // d_v).
 struct Memory {
     int length = 0;
-    std::vector<Numbers<float>> key;
-    std::vector<Numbers<float>> value;
+    std::vector<Cache> key;
+    std::vector<Cache> value;
 };
 
 class Encoder {
@@ -30,6 +31,7 @@ class Encoder {
     Stack stack_;
     FloatTable memory_;
     std::vector<int> position_;
+    Numbers<float> turned_;
     std::vector<Numbers<float>> key_;     // of each member of the team
     std::vector<Numbers<float>> weights_; // the same
 };

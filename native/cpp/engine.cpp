@@ -173,7 +173,7 @@ void Engine::search_on(Replica &replica, Work &work) {
                 std::vector<Memory> memories = replica.encoder.encode(sources);
                 for (Memory &memory : memories)
                     sentences.push_back(std::make_unique<Sentence>(work.requests[places[sentences.size()]], work.settings,
-                                                                   std::move(memory), replica.layers()));
+                                                                   std::move(memory), replica.decoder.model()));
             }
         }
         if (sentences.empty()) return;

@@ -43,7 +43,6 @@ class Engine {
     struct Replica {
         Replica(const Model &model, const Kernels &kernels, int threads)
             : team(threads), encoder(model, kernels, team), decoder(model, kernels, team) {}
-        size_t layers() const { return decoder.layers(); }
         Team team;
         Encoder encoder;
         Decoder decoder;

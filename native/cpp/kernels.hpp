@@ -60,14 +60,24 @@ struct Sink {
 
 enum class Activation { relu, gelu, silu };
 
-// Keys and values of what a query may look at. Vector i of the keys stands at key + offset[i] x key_stride.
+// Keys and values of what a query may look at, float32 or (short) bfloat16. Vector i of the keys stands at key +
+// offset[i] x key_stride.
 struct Past {
-    const float *key = nullptr;
-    const float *value = nullptr;
+    const void *key = nullptr;
+    const void *value = nullptr;
+    bool is_short = false;
     size_t key_stride = 0;
     size_t value_stride = 0;
     const int32_t *offset = nullptr;
     int count = 0;
+};
+
+// The same of one source: keys (head x d_k x padded length), values (length x heads x d_v).
+struct Source {
+    const void *key = nullptr;
+    const void *value = nullptr;
+    bool is_short = false;
+    int length = 0;
 };
 
 struct Heads {
@@ -100,12 +110,12 @@ struct Kernels {
     // queries x padded count floats.
     void (*attend)(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights,
                    float *out);
-    // ``count`` queries over one source: keys (head x d_k x padded source), values (source x heads x d_v). ``centre``
-    // and ``slope``: query i stands at centre + i and a score loses slope x distance; null: none. The weights of query i
-    // are left in ``weights`` + i x heads.queries x padded source.
-    void (*attend_source)(const float *queries, size_t query_stride, int count, const float *key, const float *value,
-                          int source, const Heads &heads, const float *slope, int centre, float *weights, float *out,
-                          size_t out_stride);
+    // Queries over one source. ``centre`` and ``slope``: query i stands at centre + i and a score loses slope x distance;
+    // null: none. The weights of query i are left in ``weights`` + i x heads.queries x padded source.
+    void (*attend_source)(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+                          float *weights, float *out, size_t out_stride);
+    // Numbers to bfloat16, the nearest one; of two as near, the even one.
+    void (*narrow)(const float *from, size_t count, uint16_t *to);
 
     // Logits of one row and chunk, whole blocks: their largest, and the sum of exp(logit - largest), no number where one
     // of them is none.

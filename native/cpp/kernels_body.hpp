@@ -315,17 +315,17 @@ inline void softmax(float *scores, int size) {
     for (int place = 0; place < width; place += WIDTH) store(scores + place, load(scores + place) * factor);
 }
 
-inline float dot(const float *one, const float *other, int size) {
+template <class Number> inline float dot(const float *one, const Number *other, int size) {
     Floats sum{};
     int place = 0;
     for (; place + WIDTH <= size; place += WIDTH) sum += load(one + place) * load(other + place);
     float value = total(sum);
-    for (; place < size; ++place) value += one[place] * other[place];
+    for (; place < size; ++place) value += one[place] * widened(other[place]);
     return value;
 }
 
 // Four such products with one query; each is added up in the order of ``dot``.
-inline Four dots(const float *query, const float *const (&keys)[4], int size) {
+template <class Number> inline Four dots(const float *query, const Number *const (&keys)[4], int size) {
     Floats sum[4] = {Floats{}, Floats{}, Floats{}, Floats{}};
     int place = 0;
     for (; place + WIDTH <= size; place += WIDTH) {
@@ -338,16 +338,16 @@ inline Four dots(const float *query, const float *const (&keys)[4], int size) {
     const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
     Four total = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
     for (; place < size; ++place)
-        for (int i = 0; i < 4; ++i) total[i] += query[place] * keys[i][place];
+        for (int i = 0; i < 4; ++i) total[i] += query[place] * widened(keys[i][place]);
     return total;
 }
 
 // One query of one head, what it may look at, its weights and its mixture. Several are computed side by side, for the next
 // addition to one sum has to wait for the last.
-struct Lane {
+template <class Number> struct Lane {
     const float *query;
-    const float *key;
-    const float *value;
+    const Number *key;
+    const Number *value;
     float *weights;
     float *out;
 };
@@ -356,8 +356,8 @@ constexpr int LANES = WIDTH == 16 ? 4 : 2; // side by side
 
 // ``VECTORS`` vectors of the mixtures of ``COUNT`` lanes; ``at(i)`` is where the values of place i stand. ALIKE: all lanes
 // look at the same.
-template <int COUNT, int VECTORS, bool ALIKE, class At>
-inline __attribute__((always_inline)) void mix_vectors(const Lane *lanes, int places, int begin, At at) {
+template <int COUNT, int VECTORS, bool ALIKE, class Number, class At>
+inline __attribute__((always_inline)) void mix_vectors(const Lane<Number> *lanes, int places, int begin, At at) {
     Floats sums[COUNT][VECTORS];
 #pragma GCC unroll 4
     for (int lane = 0; lane < COUNT; ++lane)
@@ -383,7 +383,7 @@ inline __attribute__((always_inline)) void mix_vectors(const Lane *lanes, int pl
         for (int vector = 0; vector < VECTORS; ++vector) store(lanes[lane].out + begin + vector * WIDTH, sums[lane][vector]);
 }
 
-template <int COUNT, bool ALIKE, class At> void mix(const Lane *lanes, int places, int d_v, At at) {
+template <int COUNT, bool ALIKE, class Number, class At> void mix(const Lane<Number> *lanes, int places, int d_v, At at) {
     int done = 0;
     for (; done + 4 * WIDTH <= d_v; done += 4 * WIDTH) mix_vectors<COUNT, 4, ALIKE>(lanes, places, done, at);
     for (; done + 2 * WIDTH <= d_v; done += 2 * WIDTH) mix_vectors<COUNT, 2, ALIKE>(lanes, places, done, at);
@@ -391,7 +391,7 @@ template <int COUNT, bool ALIKE, class At> void mix(const Lane *lanes, int place
     for (; done < d_v; ++done)
         for (int lane = 0; lane < COUNT; ++lane) {
             float sum = 0.0F;
-            for (int i = 0; i < places; ++i) sum += lanes[lane].weights[i] * lanes[lane].value[at(i) + static_cast<size_t>(done)];
+            for (int i = 0; i < places; ++i) sum += lanes[lane].weights[i] * widened(lanes[lane].value[at(i) + static_cast<size_t>(done)]);
             lanes[lane].out[done] = sum;
         }
 }
@@ -403,16 +403,19 @@ template <class Run> inline void in_lanes(int count, const Run &run) {
     for (; first < count; ++first) run(first, std::integral_constant<int, 1>());
 }
 
-void attend(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights, float *out) {
+template <class Number>
+void attend_past(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights, float *out) {
     const int shared = heads.queries / heads.keys;
     const float factor = 1.0F / std::sqrt(static_cast<float>(heads.d_k));
     const size_t width = padded(static_cast<size_t>(past.count));
-    const auto key_at = [&](int place) { return past.key + static_cast<size_t>(past.offset[place]) * past.key_stride; };
+    const auto *key = static_cast<const Number *>(past.key);
+    const auto *value = static_cast<const Number *>(past.value);
+    const auto key_at = [&](int place) { return key + static_cast<size_t>(past.offset[place]) * past.key_stride; };
     int place = 0;
     for (; place + 4 <= past.count; place += 4)
         for (int head = 0; head < heads.queries; ++head) {
             const int begin = head / shared * heads.d_k;
-            const float *const keys[4] = {key_at(place) + begin, key_at(place + 1) + begin, key_at(place + 2) + begin,
+            const Number *const keys[4] = {key_at(place) + begin, key_at(place + 1) + begin, key_at(place + 2) + begin,
                                           key_at(place + 3) + begin};
             const Four scores = dots(query + head * heads.d_k, keys, heads.d_k) * factor;
             std::memcpy(weights + static_cast<size_t>(head) * width + place, &scores, sizeof scores);
@@ -422,7 +425,7 @@ void attend(const float *query, const Past &past, const Heads &heads, const floa
             weights[static_cast<size_t>(head) * width + static_cast<size_t>(place)] =
                 dot(query + head * heads.d_k, key_at(place) + head / shared * heads.d_k, heads.d_k) * factor;
     const auto lane_of = [&](int head) {
-        return Lane{nullptr, nullptr, past.value + head / shared * heads.d_v, weights + static_cast<size_t>(head) * width,
+        return Lane<Number>{nullptr, nullptr, value + head / shared * heads.d_v, weights + static_cast<size_t>(head) * width,
                     out + head * heads.d_v};
     };
     for (int head = 0; head < heads.queries; ++head) {
@@ -432,7 +435,7 @@ void attend(const float *query, const Past &past, const Heads &heads, const floa
         softmax(own, past.count);
     }
     in_lanes(heads.queries, [&](int first, auto count) {
-        Lane lanes[count()];
+        Lane<Number> lanes[count()];
         for (int i = 0; i < count(); ++i) lanes[i] = lane_of(first + i);
         mix<count(), false>(lanes, past.count, heads.d_v,
                             [&](int i) { return static_cast<size_t>(past.offset[i]) * past.value_stride; });
@@ -440,8 +443,8 @@ void attend(const float *query, const Past &past, const Heads &heads, const floa
 }
 
 // Scores over keys that stand side by side (number x width): ``VECTORS`` vectors of them at once for ``COUNT`` lanes.
-template <int COUNT, int VECTORS, bool ALIKE>
-inline __attribute__((always_inline)) void score_vectors(const Lane *lanes, size_t width, size_t begin, int d_k, float factor) {
+template <int COUNT, int VECTORS, bool ALIKE, class Number>
+inline __attribute__((always_inline)) void score_vectors(const Lane<Number> *lanes, size_t width, size_t begin, int d_k, float factor) {
     Floats sums[COUNT][VECTORS];
 #pragma GCC unroll 4
     for (int lane = 0; lane < COUNT; ++lane)
@@ -468,52 +471,67 @@ inline __attribute__((always_inline)) void score_vectors(const Lane *lanes, size
             store(lanes[lane].weights + begin + vector * WIDTH, sums[lane][vector] * factor);
 }
 
-template <int COUNT, bool ALIKE> void score(const Lane *lanes, size_t width, int d_k, float factor) {
+template <int COUNT, bool ALIKE, class Number> void score(const Lane<Number> *lanes, size_t width, int d_k, float factor) {
     size_t place = 0;
     for (; place + 4 * WIDTH <= width; place += 4 * WIDTH) score_vectors<COUNT, 4, ALIKE>(lanes, width, place, d_k, factor);
     for (; place + 2 * WIDTH <= width; place += 2 * WIDTH) score_vectors<COUNT, 2, ALIKE>(lanes, width, place, d_k, factor);
     for (; place < width; place += WIDTH) score_vectors<COUNT, 1, ALIKE>(lanes, width, place, d_k, factor);
 }
 
-void attend_source(const float *queries, size_t query_stride, int count, const float *key, const float *value,
-                   int source, const Heads &heads, const float *slope, int centre, float *weights, float *out,
-                   size_t out_stride) {
+template <class Number>
+void attend_over(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+                 float *weights, float *out, size_t out_stride) {
     const int shared = heads.queries / heads.keys;
     const float factor = 1.0F / std::sqrt(static_cast<float>(heads.d_k));
-    const size_t width = padded(static_cast<size_t>(source));
+    const size_t width = padded(static_cast<size_t>(source.length));
     const size_t value_stride = static_cast<size_t>(heads.keys * heads.d_v);
+    const auto *key = static_cast<const Number *>(source.key);
+    const auto *value = static_cast<const Number *>(source.value);
     const auto lane_of = [&](int row, int head) {
         const int kept = head / shared;
-        return Lane{queries + static_cast<size_t>(row) * query_stride + head * heads.d_k,
+        return Lane<Number>{queries.data + static_cast<size_t>(row) * queries.stride + head * heads.d_k,
                     key + static_cast<size_t>(kept * heads.d_k) * width, value + kept * heads.d_v,
                     weights + (static_cast<size_t>(row) * static_cast<size_t>(heads.queries) + static_cast<size_t>(head)) * width,
                     out + static_cast<size_t>(row) * out_stride + head * heads.d_v};
     };
-    const auto run = [&](const Lane *lanes, int row, int head, int row_step, int head_step, auto lane_count, auto alike) {
+    const auto run = [&](const Lane<Number> *lanes, int row, int head, int row_step, int head_step, auto lane_count, auto alike) {
         score<lane_count(), alike()>(lanes, width, heads.d_k, factor);
         for (int lane = 0; lane < lane_count(); ++lane) {
             float *scores = lanes[lane].weights;
             if (slope != nullptr)
-                for (int i = 0; i < source; ++i)
+                for (int i = 0; i < source.length; ++i)
                     scores[i] -= slope[head + lane * head_step] * static_cast<float>(std::abs(centre + row + lane * row_step - i));
-            softmax(scores, source);
+            softmax(scores, source.length);
         }
-        mix<lane_count(), alike()>(lanes, source, heads.d_v, [&](int i) { return static_cast<size_t>(i) * value_stride; });
+        mix<lane_count(), alike()>(lanes, source.length, heads.d_v, [&](int i) { return static_cast<size_t>(i) * value_stride; });
     };
-    const int rows = count / LANES * LANES;
+    const int rows = queries.count / LANES * LANES;
     for (int head = 0; head < heads.queries; ++head)
         for (int row = 0; row < rows; row += LANES) {
-            Lane lanes[LANES];
+            Lane<Number> lanes[LANES];
             for (int i = 0; i < LANES; ++i) lanes[i] = lane_of(row + i, head);
             run(lanes, row, head, 1, 0, std::integral_constant<int, LANES>(), std::true_type());
         }
     // What is left of the rows: heads side by side.
-    for (int row = rows; row < count; ++row)
+    for (int row = rows; row < queries.count; ++row)
         in_lanes(heads.queries, [&](int head, auto lane_count) {
-            Lane lanes[lane_count()];
+            Lane<Number> lanes[lane_count()];
             for (int i = 0; i < lane_count(); ++i) lanes[i] = lane_of(row, head + i);
             run(lanes, row, head, 0, 1, lane_count, std::false_type());
         });
+}
+
+void attend(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights, float *out) {
+    (past.is_short ? attend_past<uint16_t> : attend_past<float>)(query, past, heads, slope, weights, out);
+}
+
+void attend_source(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+                   float *weights, float *out, size_t out_stride) {
+    (source.is_short ? attend_over<uint16_t> : attend_over<float>)(queries, source, heads, slope, centre, weights, out, out_stride);
+}
+
+void narrow(const float *from, size_t count, uint16_t *to) {
+    for (size_t place = 0; place < count; ++place) to[place] = narrowed(from[place]);
 }
 
 // ---- logits ------------------------------------------------------------------------------------------------------
@@ -545,8 +563,8 @@ int above(const float *logits, int size, float threshold, int32_t *places) {
 }
 
 constexpr Kernels table(const char *name) {
-    return {name, product_int8, product_float, sums_int8, quantise, norm, activate, gate, attend, attend_source, scan,
-            above};
+    return {name, product_int8, product_float, sums_int8, quantise, norm, activate, gate, attend, attend_source,
+            narrow, scan, above};
 }
 
 } // namespace

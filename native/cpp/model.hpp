@@ -95,6 +95,9 @@ struct Model {
     Norm encoder_norm; // with pre-norm alone
     Norm decoder_norm;
     std::vector<float> slopes; // ALiBi's, a head
+
+    // Whether keys and values are kept in bfloat16.
+    bool short_caches() const { return output.is_int8(); }
 };
 
 // ``token``'s vector, as the matrix has it.

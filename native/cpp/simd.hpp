@@ -34,6 +34,34 @@ inline Floats load_some(const float *from, int count) {
     return vector;
 }
 
+// bfloat16: the upper half of a float.
+typedef uint16_t Shorts __attribute__((vector_size(2 * HEADWAY_WIDTH)));
+typedef uint32_t Words __attribute__((vector_size(4 * HEADWAY_WIDTH)));
+
+inline Floats load(const uint16_t *from) {
+    Shorts halves;
+    std::memcpy(&halves, from, sizeof halves);
+    const Words words = __builtin_convertvector(halves, Words) << 16;
+    Floats vector;
+    std::memcpy(&vector, &words, sizeof vector);
+    return vector;
+}
+
+inline float widened(float number) { return number; }
+inline float widened(uint16_t number) {
+    const uint32_t word = static_cast<uint32_t>(number) << 16;
+    float value;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+inline uint16_t narrowed(float number) {
+    uint32_t word;
+    std::memcpy(&word, &number, sizeof word);
+    if ((word & 0x7fffffffU) > 0x7f800000U) return static_cast<uint16_t>(word >> 16 | 0x40U); // a NaN stays one
+    return static_cast<uint16_t>((word + 0x7fffU + (word >> 16 & 1U)) >> 16);
+}
+
 inline void store(float *to, Floats vector) { std::memcpy(to, &vector, sizeof vector); }
 
 inline void store_some(float *to, Floats vector, int count) {

@@ -7,7 +7,7 @@
 namespace headway {
 namespace {
 
-constexpr int ROWS = 56; // whose logits of one chunk are in the cache together
+constexpr int ROWS = 70; // the most whose logits of one chunk are in the cache together
 constexpr int FEW = 64;  // logits that are looked at together while there are too few to set a threshold
 
 constexpr float LOWEST = -std::numeric_limits<float>::infinity();
@@ -34,10 +34,13 @@ void Vocabulary::best(const FloatRows &rows, const std::vector<Ask> &asks, std::
         for (auto &best : member.best) best.clear();
     }
     arithmetic_.prepare(output_, rows);
+    const int parts = (rows.count + ROWS - 1) / ROWS;
     arithmetic_.team.share(chunks_, 1, [&](int begin, int end, int who) {
         for (int chunk = begin; chunk < end; ++chunk)
-            for (int row = 0; row < rows.count; row += ROWS)
-                look(members_[static_cast<size_t>(who)], asks, row, std::min(ROWS, rows.count - row), chunk);
+            for (int part = 0; part < parts; ++part) {
+                const int first = rows.count * part / parts, last = rows.count * (part + 1) / parts;
+                look(members_[static_cast<size_t>(who)], asks, first, last - first, chunk);
+            }
     });
     nexts.resize(count);
     for (size_t row = 0; row < count; ++row) {

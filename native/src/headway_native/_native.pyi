@@ -92,6 +92,7 @@ class Probe:
         offset: Sequence[int],
         heads: tuple[int, int, int, int],
         slope: npt.NDArray[np.float32] | None,
+        is_short: bool,
         weights: npt.NDArray[np.float32],
         out: npt.NDArray[np.float32],
     ) -> None: ...
@@ -104,8 +105,11 @@ class Probe:
         heads: tuple[int, int, int, int],
         slope: npt.NDArray[np.float32] | None,
         centre: int,
+        is_short: bool,
         weights: npt.NDArray[np.float32],
         out: npt.NDArray[np.float32],
     ) -> None: ...
+
+    def narrow(self, row: npt.NDArray[np.float32], *, out: npt.NDArray[np.uint16]) -> None: ...
 
 def available() -> list[str]: ...

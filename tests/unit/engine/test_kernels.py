@@ -165,10 +165,29 @@ def attended(query_HK, key_SGK, value_SGV, loss_HS):
     return weights_HS, np.einsum("hs,shv->hv", weights_HS, value_SHV)
 
 
+def short(array):
+    """The nearest numbers of bfloat16."""
+    bits = array.view(np.uint32).astype(np.uint64)
+    return (((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).astype(np.uint32)).view(np.float32)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_short_number_is_the_nearest_one(name):
+    row = np.concatenate([drawn(5, 1, 331) * 10.0**power for power in (-30, -3, 0, 7, 38)], axis=1).astype(np.float32)
+    row[0, :4] = 1.00390625, 1.01171875, -np.inf, np.nan  # two midway between neighbours
+    out = np.zeros(row.shape, dtype=np.uint16)
+    native.Probe(name).narrow(row, out=out)
+    found = (out.astype(np.uint32) << 16).view(np.float32)
+    assert np.isnan(found[0, 3])
+    np.testing.assert_array_equal(found[0, :3], [1.0, 1.015625, -np.inf])
+    np.testing.assert_array_equal(np.delete(found, 3), np.delete(short(row), 3))
+
+
+@pytest.mark.parametrize("is_short", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 @settings(max_examples=60, deadline=None)
 @given(heads=HEADS, places=st.integers(1, 41), sloping=st.booleans(), seed=st.integers(0, 2**32 - 1))
-def test_attention_over_the_past_is_that_of_numpy(name, heads, places, sloping, seed):
+def test_attention_over_the_past_is_that_of_numpy(name, is_short, heads, places, sloping, seed):
     shared, keys, d_k, d_v = heads
     queries = shared * keys
     query_HK = drawn(seed, queries, d_k) * 2
@@ -183,15 +202,18 @@ def test_attention_over_the_past_is_that_of_numpy(name, heads, places, sloping, 
         offset=offset.tolist(),
         heads=(queries, keys, d_k, d_v),
         slope=slope_H,
+        is_short=is_short,
         weights=weights_HS,
         out=out,
     )
     loss_HS = np.outer(slope_H, np.arange(places)[::-1]) if sloping else 0
+    key_SGK, value_SGV = (short(key_SGK), short(value_SGV)) if is_short else (key_SGK, value_SGV)
     expected_weights, expected = attended(query_HK, key_SGK[offset], value_SGV[offset], loss_HS)
     np.testing.assert_allclose(weights_HS, expected_weights, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(out.reshape(queries, d_v), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("is_short", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 @settings(max_examples=60, deadline=None)
 @given(
@@ -201,7 +223,7 @@ def test_attention_over_the_past_is_that_of_numpy(name, heads, places, sloping, 
     centre=st.none() | st.integers(0, 5),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_attention_over_a_source_is_that_of_numpy(name, heads, rows, source, centre, seed):
+def test_attention_over_a_source_is_that_of_numpy(name, is_short, heads, rows, source, centre, seed):
     shared, keys, d_k, d_v = heads
     queries = shared * keys
     queries_RHK = drawn(seed, rows, queries, d_k) * 2
@@ -216,9 +238,11 @@ def test_attention_over_a_source_is_that_of_numpy(name, heads, rows, source, cen
         heads=(queries, keys, d_k, d_v),
         slope=slope_H,
         centre=centre or 0,
+        is_short=is_short,
         weights=weights,
         out=out,
     )
+    key_SGK, value_SGV = (short(key_SGK), short(value_SGV)) if is_short else (key_SGK, value_SGV)
     for row in range(rows):
         distance_S = np.abs(np.arange(source) - (centre or 0) - row)
         loss_HS = 0 if slope_H is None else np.outer(slope_H, distance_S)
@@ -234,6 +258,14 @@ def test_a_query_that_is_no_number_gives_none(name):
     weights, out = np.zeros((2, 5), np.float32), np.zeros((1, 24), np.float32)
     key = drawn(1, 5, 24)
     native.Probe(name).attend(
-        query, key=key, value=key, offset=[0, 1, 2, 3, 4], heads=(2, 2, 12, 12), slope=None, weights=weights, out=out
+        query,
+        key=key,
+        value=key,
+        offset=[0, 1, 2, 3, 4],
+        heads=(2, 2, 12, 12),
+        slope=None,
+        is_short=False,
+        weights=weights,
+        out=out,
     )
     assert np.isnan(out).all()
