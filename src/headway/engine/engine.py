@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from headway_native import Session
 
 Ids = Sequence[int]
-ROWS = 128  # hypotheses that a thread works on side by side
+# Hypotheses that a thread works on side by side. Large weights are read once for many of them; weights that stay in the
+# cache leave room for the keys and values of some only.
+ROWS = 128
+CACHED_ROWS = 56
+CACHED_BYTES = 8 << 20  # weights that stay in the cache
 
 
 def is_installed() -> bool:
@@ -38,6 +42,8 @@ class Engine:
     def __init__(self, packed: PackedModel, *, threads: int | None = None, kernels: str = "auto") -> None:
         self.packed = packed
         self._session = _open(packed, threads or cores(), kernels)
+        size = sum(array.nbytes for array in packed.arrays.values())
+        self._rows = CACHED_ROWS if size <= CACHED_BYTES else ROWS
 
     @property
     def kernels(self) -> str:
@@ -56,12 +62,13 @@ class Engine:
         prefixes: Sequence[Ids],
         limits: Sequence[int],
         settings: SearchSettings,
-        rows: int = ROWS,
+        rows: int | None = None,
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` hypotheses of each source by greedy or beam search, best first; fewer where fewer exist.
 
         Sources end in EOS. ``limits`` count EOS, ``prefixes`` are what outputs must begin with. A sentence's result
-        depends neither on the others nor on threads. An empty list: the model gave no finite probability.
+        depends neither on the others nor on threads nor on ``rows``, the hypotheses that a thread works on side by side
+        (absent: as suits the size of the model). An empty list: the model gave no finite probability.
         """
         check_settings(settings)
         check_prefixes(prefixes, limits, settings)
@@ -74,7 +81,7 @@ class Engine:
             length_penalty=settings.length_penalty,
             no_repeat=settings.no_repeat_ngram,
             never=list(settings.reserved),
-            rows=rows,
+            rows=rows or self._rows,
         )
         return [
             [
