@@ -52,6 +52,40 @@ void check_ids(const std::vector<Ids> &sentences, int vocab_size, const char *wh
     }
 }
 
+template <class Number, class... Form> std::vector<Number> copied(const nb::ndarray<const Number, Form...> &array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+// A shortlist of Python's, which sessions share.
+struct Listed {
+    using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    using Tokens = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+    // The numbers are copied: what was checked stays so, whatever becomes of the file that they were mapped from.
+    Listed(const Offsets &offsets, const Tokens &tokens, const Tokens &always, int target_vocab)
+        : shortlist(std::make_shared<const Shortlist>(copied(offsets), copied(tokens), copied(always), target_vocab)) {}
+
+    std::vector<std::vector<int32_t>> allowed(const std::vector<Ids> &sources) const {
+        check_ids(sources, shortlist->source_vocab(), "source", true);
+        std::vector<std::vector<int32_t>> found;
+        for (const Ids &source : sources) found.push_back(shortlist->allowed({source, {}, 0}));
+        return found;
+    }
+
+    std::shared_ptr<const Shortlist> shortlist;
+};
+
+// The shortlist for a model, null if there is none.
+std::shared_ptr<const Shortlist> shortlist_for(const Config &config, const Listed *listed) {
+    if (listed == nullptr) return nullptr;
+    const auto &shortlist = listed->shortlist;
+    if (shortlist->source_vocab() != config.source_vocab || shortlist->target_vocab() != config.target_vocab)
+        refuse("the shortlist is for " + std::to_string(shortlist->source_vocab()) + " source and " +
+               std::to_string(shortlist->target_vocab()) + " target tokens; the model has " +
+               std::to_string(config.source_vocab) + " and " + std::to_string(config.target_vocab));
+    return shortlist;
+}
+
 // Lets Python see a Ctrl-C while the engine computes.
 void look_for_signals() {
     const nb::gil_scoped_acquire acquired;
@@ -60,8 +94,9 @@ void look_for_signals() {
 
 class Session {
   public:
-    Session(const Loaded &loaded, const std::string &kernels, int threads)
-        : model_(loaded.model), kept_(loaded.kept), engine_(loaded.model, kernels, threads) {
+    Session(const Loaded &loaded, const std::string &kernels, int threads, const Listed *shortlist)
+        : model_(loaded.model), kept_(loaded.kept),
+          engine_(loaded.model, kernels, threads, shortlist_for(loaded.model->config, shortlist)) {
         if (threads < 1 || threads > 1024) refuse("threads are " + std::to_string(threads) + "; wanted 1 to 1,024");
     }
 
@@ -380,8 +415,13 @@ NB_MODULE(_native, module) {
     nb::class_<Cancel>(module, "Cancel").def(nb::init<bool>(), "value"_a = false).def("set", [](Cancel &cancel) { cancel = true; });
     nb::class_<Loaded>(module, "Model")
         .def_static("load", &load, "sizes"_a, "numbers"_a, "names"_a, "arrays"_a);
+    nb::class_<Listed>(module, "Shortlist")
+        .def(nb::init<const Listed::Offsets &, const Listed::Tokens &, const Listed::Tokens &, int>(), "offsets"_a, "tokens"_a, "always"_a,
+             nb::kw_only(), "target_vocab"_a)
+        .def("allowed", &Listed::allowed, "sources"_a);
     nb::class_<Session>(module, "Session")
-        .def(nb::init<const Loaded &, const std::string &, int>(), "model"_a, nb::kw_only(), "kernels"_a = "auto", "threads"_a = 1)
+        .def(nb::init<const Loaded &, const std::string &, int, const Listed *>(), "model"_a, nb::kw_only(), "kernels"_a = "auto",
+             "threads"_a = 1, "shortlist"_a.none() = nb::none())
         .def("search", &Session::search, "sources"_a, nb::kw_only(), "prefixes"_a, "limits"_a, "beam"_a, "n_best"_a,
              "length_penalty"_a, "no_repeat"_a, "never"_a, "rows"_a, "cancel"_a.none() = nb::none())
         .def("score", &Session::score, "sources"_a, "targets"_a, nb::kw_only(), "cancel"_a.none() = nb::none())

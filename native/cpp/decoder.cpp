@@ -63,7 +63,7 @@ void Decoder::open(const std::vector<Sentence *> &sentences) {
             past.back().push_back(beam.step() * sentence.slots + row);
             position_[place] = beam.step();
             stack_.embed(place, beam.token(row), beam.step());
-            asks_[place] = {&beam, row, beam.only(), beam.wanted()};
+            asks_[place] = {&beam, row, beam.only(), beam.wanted(), sentence.selection.get()};
         }
         sentence.past = std::move(past);
     }

@@ -18,14 +18,17 @@ struct Written {
 // A sentence under way. When a beam's rows change places nothing is moved: each row knows where the vectors of its own
 // past stand.
 struct Sentence {
-    Sentence(const Request &request, const Settings &settings, Memory given, const Model &model)
+    Sentence(const Request &request, const Settings &settings, Memory given, const Model &model,
+             std::unique_ptr<const Selection> tokens)
         : beam(request, settings), memory(std::move(given)),
-          written(model.decoder.size(), Written(model.short_caches())), slots(settings.beam) {}
+          written(model.decoder.size(), Written(model.short_caches())), slots(settings.beam),
+          selection(std::move(tokens)) {}
 
     Beam beam;
     Memory memory;
     std::vector<Written> written; // of each layer
     int slots;
+    std::unique_ptr<const Selection> selection; // the tokens that its output may have; null: all
     std::vector<std::vector<int32_t>> past; // of each row: places in the cache, the newest last
 };
 
@@ -45,7 +48,6 @@ struct Attention {
 class Decoder {
   public:
     Decoder(const Model &model, const Kernels &kernels, Team &team);
-    const Model &model() const { return model_; }
 
     // One token more for every sentence.
     void step(const std::vector<Sentence *> &sentences);

@@ -99,8 +99,9 @@ struct Engine::Work {
     std::atomic<bool> has_failed{false};
 };
 
-Engine::Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads)
-    : model_(std::move(model)), kernels_(find_kernels(kernels.c_str())), threads_(std::max(threads, 1)),
+Engine::Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads,
+               std::shared_ptr<const Shortlist> shortlist)
+    : model_(std::move(model)), shortlist_(std::move(shortlist)), kernels_(find_kernels(kernels.c_str())), threads_(std::max(threads, 1)),
       free_(std::max(threads, 1)) {
     if (kernels_ == nullptr)
         throw std::invalid_argument("there are no kernels named " + kernels + ", or this processor lacks their instructions");
@@ -172,8 +173,7 @@ void Engine::search_on(Replica &replica, Work &work) {
             if (!sources.empty()) {
                 std::vector<Memory> memories = replica.encoder.encode(sources);
                 for (Memory &memory : memories)
-                    sentences.push_back(std::make_unique<Sentence>(work.requests[places[sentences.size()]], work.settings,
-                                                                   std::move(memory), replica.decoder.model()));
+                    sentences.push_back(sentence(work.requests[places[sentences.size()]], work.settings, std::move(memory)));
             }
         }
         if (sentences.empty()) return;
@@ -192,6 +192,11 @@ void Engine::search_on(Replica &replica, Work &work) {
         sentences.resize(kept);
         places.resize(kept);
     }
+}
+
+std::unique_ptr<Sentence> Engine::sentence(const Request &request, const Settings &settings, Memory memory) const {
+    std::unique_ptr<const Selection> selection = shortlist_ ? shortlist_->select(request, model_->output) : nullptr;
+    return std::make_unique<Sentence>(request, settings, std::move(memory), *model_, std::move(selection));
 }
 
 template <class Result, class Run>

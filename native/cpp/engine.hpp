@@ -24,8 +24,10 @@ using Poll = std::function<void()>;
 
 class Engine {
   public:
-    // ``threads``: the most that compute at once. Throws std::invalid_argument for kernels that the processor lacks.
-    Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads);
+    // ``threads``: the most that compute at once. ``shortlist``: what searches are limited to, or null; its vocabularies
+    // are the model's. Throws std::invalid_argument for kernels that the processor lacks.
+    Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads,
+           std::shared_ptr<const Shortlist> shortlist);
 
     // The hypotheses of each request, best first; none where the model gives no finite probability. ``rows``: hypotheses
     // that a replica works on side by side. A result does not depend on the other requests, on threads or on rows.
@@ -52,12 +54,14 @@ class Engine {
     struct Work;
 
     void search_on(Replica &replica, Work &work);
+    std::unique_ptr<Sentence> sentence(const Request &request, const Settings &settings, Memory memory) const;
     template <class Take> void spread(int parts, const Take &take);
     template <class Result, class Run>
     std::vector<Result> forced(const std::vector<Ids> &sources, const std::vector<Ids> &targets, Watch &watch,
                                const Run &run);
 
     std::shared_ptr<const Model> model_;
+    std::shared_ptr<const Shortlist> shortlist_;
     const Kernels *kernels_;
     int threads_;
     std::mutex mutex_;
