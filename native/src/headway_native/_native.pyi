@@ -18,8 +18,21 @@ class Model:
         arrays: Mapping[str, npt.NDArray[np.uint8]],
     ) -> Model: ...
 
+class Shortlist:
+    def __init__(
+        self,
+        offsets: npt.NDArray[np.int64],
+        tokens: npt.NDArray[np.int32],
+        always: npt.NDArray[np.int32],
+        *,
+        target_vocab: int,
+    ) -> None: ...
+    def allowed(self, sources: Sequence[Sequence[int]]) -> list[list[int]]: ...
+
 class Session:
-    def __init__(self, model: Model, *, kernels: str = "auto", threads: int = 1) -> None: ...
+    def __init__(
+        self, model: Model, *, kernels: str = "auto", threads: int = 1, shortlist: Shortlist | None = None
+    ) -> None: ...
     @property
     def kernels(self) -> str: ...
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway.engine.packed import PackedModel, native_arguments
+from headway.engine.shortlist import Shortlist
 from headway.errors import EngineError, MissingExtraError
 from headway.search.hypothesis import Hypothesis
 from headway.search.settings import SearchSettings, check_prefixes, check_settings
@@ -34,14 +35,22 @@ def is_installed() -> bool:
 class Engine:
     """A packed model, ready to compute on ``threads`` threads (absent: one for each core).
 
-    ``kernels``: the instructions to compute with, by name; auto takes the best that the processor has. Calls may come
-    from several threads at once; they share the engine's.
+    ``kernels``: the instructions to compute with, by name; auto takes the best that the processor has. ``shortlist``:
+    the tokens that searches are limited to, by source; scoring and attention know the whole vocabulary all the same.
+    Calls may come from several threads at once; they share the engine's.
     Raises MissingExtraError without headway-native, EngineError for a packed file that does not fit its configuration.
     """
 
-    def __init__(self, packed: PackedModel, *, threads: int | None = None, kernels: str = "auto") -> None:
+    def __init__(
+        self,
+        packed: PackedModel,
+        *,
+        threads: int | None = None,
+        kernels: str = "auto",
+        shortlist: Shortlist | None = None,
+    ) -> None:
         self.packed = packed
-        self._session = _open(packed, threads or cores(), kernels)
+        self._session = _open(packed, threads or cores(), kernels, shortlist)
         size = sum(array.nbytes for array in packed.arrays.values())
         self._rows = CACHED_ROWS if size <= CACHED_BYTES else ROWS
 
@@ -108,7 +117,7 @@ def cores() -> int:
     return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found
 
 
-def _open(packed: PackedModel, threads: int, kernels: str) -> "Session":
+def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist | None) -> "Session":
     if not is_installed():
         raise MissingExtraError(
             "engine: headway-native, the compiled engine, is not installed. Run: pip install headway-native"
@@ -116,8 +125,13 @@ def _open(packed: PackedModel, threads: int, kernels: str) -> "Session":
     from headway_native import Model, Session  # noqa: PLC0415
 
     try:
-        return Session(Model.load(**native_arguments(packed)), kernels=kernels, threads=threads)
+        model = Model.load(**native_arguments(packed))
     except ValueError as error:
         raise EngineError(
             f"engine: {packed.path}: {error}. Delete the file if it is damaged; it is made again when it is needed."
         ) from error
+    try:
+        given = {} if shortlist is None else {"shortlist": shortlist.native()}
+        return Session(model, kernels=kernels, threads=threads, **given)
+    except ValueError as error:
+        raise EngineError(f"engine: {error}.") from error
