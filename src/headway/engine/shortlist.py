@@ -6,7 +6,7 @@ candidate lists in Jean et al. 2015, section 3.3. Probabilities are then those a
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,19 +76,25 @@ class Shortlist:
 
 
 def shortlist_of(
-    lists: Iterable[Sequence[int] | Tokens],
+    lists: Iterable[Collection[int]],
     always: Iterable[int],
     *,
     target_vocab_size: int,
     vocabularies: tuple[str, str],
 ) -> Shortlist:
     """A shortlist from one list of target tokens for each source token; what is ``always`` allowed is left out of them."""
-    kept_always = np.unique(np.fromiter(always, dtype=np.int32))
-    kept = [np.setdiff1d(np.asarray(own, dtype=np.int32), kept_always) for own in lists]
+    kept_always = np.unique(np.fromiter(always, dtype=np.int64))
+    rows = [np.fromiter(own, dtype=np.int64, count=len(own)) for own in lists]
+    sources = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    # source id x target vocabulary + target id: sorted at once, and each pair once
+    keys = np.unique(sources * target_vocab_size + np.concatenate([np.empty(0, dtype=np.int64), *rows]))
+    sources, tokens = np.divmod(keys, target_vocab_size)
+    is_own = ~np.isin(tokens, kept_always)
+    counts = np.bincount(sources[is_own], minlength=len(rows))
     return Shortlist(
-        np.concatenate([[0], np.cumsum([len(own) for own in kept], dtype=np.int64)]).astype(np.int64),
-        np.concatenate([np.empty(0, dtype=np.int32), *kept]),
-        kept_always,
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        tokens[is_own].astype(np.int32),
+        kept_always.astype(np.int32),
         target_vocab_size,
         vocabularies,
     )
