@@ -4,6 +4,7 @@ Shapes: T target positions, S source positions.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,7 @@ class Cooccurrence:
         sources, targets, weights = sources[is_open], targets[is_open], self._weights[is_open]
         order = np.lexsort((targets, -weights, sources))
         bounds = np.searchsorted(sources, np.arange(self.source.vocab_size + 1))
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds.tolist()):
             yield targets[order[begin : min(end, begin + per_token)]].tolist()
 
     def _same(self) -> dict[int, int]:

@@ -31,8 +31,10 @@ class LexicalTable:
 
 
 def read_lexical_table(path: Path, source: Tokenizer, target: Tokenizer) -> LexicalTable:
-    """Read a table for these vocabularies. Raises CorpusError for a file that cannot be read, EngineError for a line
-    of another form (naming it), or when not one line has tokens of both vocabularies.
+    """Read a table for these vocabularies.
+
+    Raises CorpusError for a file that cannot be read, EngineError for a line of another form (naming it), or when not
+    one line has tokens of both vocabularies.
     """
     counts = Cooccurrence(source, target)
     source_ids, target_ids = _ids(source), _ids(target)
@@ -60,8 +62,8 @@ def read_lexical_table(path: Path, source: Tokenizer, target: Tokenizer) -> Lexi
     flush()
     if not used:
         raise EngineError(
-            f"engine/lexical_table: {path}: of {lines:,} lines not one has tokens of this model's vocabularies; wanted "
-            "'target source probability', tokens as the model's tokenizer has them. Make the table with that tokenizer, "
+            f"engine/lexical_table: {path}: of {lines:,} lines not one has tokens of this model's vocabularies; "
+            "wanted 'target source probability', tokens as its tokenizer has them. Make the table with that tokenizer, "
             "or learn a shortlist from parallel text."
         )
     return LexicalTable(counts, lines, used, empty, unknown)

@@ -82,7 +82,7 @@ def shortlist_of(
     target_vocab_size: int,
     vocabularies: tuple[str, str],
 ) -> Shortlist:
-    """A shortlist from one list of target tokens for each source token; what is ``always`` allowed is left out of them."""
+    """A shortlist from one list of target tokens for each source token; without those ``always`` allowed."""
     kept_always = np.unique(np.fromiter(always, dtype=np.int64))
     rows = [np.fromiter(own, dtype=np.int64, count=len(own)) for own in lists]
     sources = np.repeat(np.arange(len(rows)), [len(row) for row in rows])

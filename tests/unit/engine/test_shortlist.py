@@ -1,4 +1,4 @@
-"""A shortlist limits what the engine's search looks at, and nothing else; its files are refused where they do not fit."""
+"""A shortlist limits what the engine's search looks at, and nothing else; files that do not fit are refused."""
 
 import shutil
 from dataclasses import replace
