@@ -11,7 +11,6 @@ import click
 from headway.cli.reports import count
 from headway.corpus.document import DOCUMENTS, document_format, is_document
 from headway.corpus.lines import STANDARD_STREAM
-from headway.corpus.read import elsewhere
 
 if TYPE_CHECKING:
     from headway.translate.decoding import Decoding
@@ -29,6 +28,8 @@ def check_document(file: str, out: str | None, *, refused: Sequence[str]) -> boo
     """
     if not is_document(file):
         if out is not None:
+            from headway.corpus.read import elsewhere
+
             if elsewhere(file):
                 raise click.UsageError(f"{_shown(file)} is of a kind that is not read; {elsewhere(file)}.")
             raise click.UsageError(

@@ -138,6 +138,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         load = Load(models, compute, tag=tag, settings=settings, output_format=output_format)
         translate_in_bulk(bulk, load, file, output)
         return
+    from headway.translate.lines import CHUNK, FIRST_CHUNK, in_chunks
+
     translator = load_translator(models, compute, tag=tag)
     if is_document and out:
         fill_document(
@@ -157,7 +159,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         if targets is None:
             wanted = with_phrases(lines, settings, name="--sentence" if sentences else name_of(file))
             typed = not sentences and file == STANDARD_STREAM and sys.stdin.isatty()
-            records = _translate(translator, wanted, settings, chunk=1 if typed else None, notes=notes)
+            chunk = 1 if typed else CHUNK
+            first = FIRST_CHUNK if output == STANDARD_STREAM else chunk  # nobody waits for the first line of a file
+            records = _translate(translator, in_chunks(wanted, chunk=chunk, first=first), settings, notes)
             _write(
                 writer, (FORMATS[output_format](*record, notes) for record in records), flush=output == STANDARD_STREAM
             )
@@ -217,18 +221,11 @@ def _check(settings: Settings, output_format: str, *, scores: bool) -> None:
 
 
 def _translate(
-    translator: "Translator",
-    lines: Iterator[tuple[str, tuple[str, ...]]],
-    settings: Settings,
-    *,
-    chunk: int | None,
-    notes: Notes,
+    translator: "Translator", chunks: Iterator[list[tuple[str, tuple[str, ...]]]], settings: Settings, notes: Notes
 ) -> Iterator[tuple[int, str, "MarkedTranslation"]]:
     """Each line's number, text and translation."""
-    from headway.translate.lines import CHUNK, in_chunks
-
     number = 0
-    for rows in in_chunks(lines, chunk=chunk or CHUNK):
+    for rows in chunks:
         for (source, _), translation in zip(rows, translate_rows(translator, rows, settings), strict=True):
             number += 1
             notes.add(number, translation)

@@ -26,7 +26,9 @@ Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet
 class Section(BaseModel):
     """One table of a recipe."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class CorpusConfig(Section):
@@ -327,13 +329,13 @@ class RunConfig(Section):
 
     title: str = ""
     note: str = ""
-    data: DataConfig = DataConfig()
-    clean: CleanConfig = CleanConfig()
-    text: TextConfig = TextConfig()
-    model: ModelConfig = ModelConfig()
-    train: TrainConfig = TrainConfig()
-    search: SearchConfig = SearchConfig()
-    evaluate: EvaluateConfig = EvaluateConfig()
+    data: DataConfig = Field(default_factory=DataConfig)
+    clean: CleanConfig = Field(default_factory=CleanConfig)
+    text: TextConfig = Field(default_factory=TextConfig)
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
 
     @model_validator(mode="after")
     def _check_passes(self) -> Self:

@@ -1,21 +1,22 @@
 """Documents that hold texts and places for their translations, by the suffix of their name."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
-from headway.corpus import po, tmx, xliff
 from headway.corpus.compression import FilePath
 from headway.corpus.segment import DocumentFormat
 from headway.errors import CorpusError
 
-DOCUMENTS: dict[str, DocumentFormat] = {
-    ".po": po,
-    ".pot": po,
-    ".tmx": tmx,
-    ".xlf": xliff,
-    ".xliff": xliff,
-    ".sdlxliff": xliff,  # Trados
-    ".mqxliff": xliff,  # memoQ
-    ".mxliff": xliff,  # Phrase
+DOCUMENTS = {  # suffix -> the module of this room that is its DocumentFormat; imported when it is asked for
+    ".po": "po",
+    ".pot": "po",
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".sdlxliff": "xliff",  # Trados
+    ".mqxliff": "xliff",  # memoQ
+    ".mxliff": "xliff",  # Phrase
 }
 
 
@@ -37,4 +38,4 @@ def document_format(path: FilePath) -> DocumentFormat:
             f"corpus/document: {path}: found the suffix {suffix!r}, wanted one of {', '.join(DOCUMENTS)}. "
             f"Remedy: give the file the suffix of its format, or translate it as lines, without a second file."
         )
-    return DOCUMENTS[suffix]
+    return cast(DocumentFormat, import_module(f"headway.corpus.{DOCUMENTS[suffix]}"))

@@ -49,11 +49,11 @@ class FolderConfig(Section):
     source_language: str = ""
     target_language: str = ""
     model: ModelConfig  # with the real vocabulary sizes
-    search: SearchConfig = SearchConfig()
-    text: TextConfig = TextConfig()
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    text: TextConfig = Field(default_factory=TextConfig)
     max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
     tags: tuple[str, ...] = ()  # that sources were trained with, "" among them if some had none; empty: none had one
-    training: TrainingSummary = TrainingSummary()
+    training: TrainingSummary = Field(default_factory=TrainingSummary)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.metrics.translation import choose_tokenizer
-
 Matrix = NDArray[np.float64]
 Unit = TypeVar("Unit")
 
@@ -48,6 +46,8 @@ def pairwise_bleu(texts: Sequence[str], target_language: str = "") -> Matrix:
     Words are those of the tokenizer that suits the language. Raises MetricError where it is not installed.
     """
     from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - loaded when scores are asked for
+
+    from headway.metrics.translation import choose_tokenizer  # noqa: PLC0415 - the same
 
     tokenizer = BLEU(tokenize=choose_tokenizer("auto", target_language, [])).tokenizer
     words = [tuple(tokenizer(text.rstrip()).split()) for text in texts]

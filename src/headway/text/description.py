@@ -130,10 +130,9 @@ def _names(model: dict[str, object]) -> list[str]:
     if isinstance(vocabulary, list):  # Unigram: pairs of token and score
         names = [_scored(entry) for entry in vocabulary]
     elif isinstance(vocabulary, dict):
-        by_id = {token_id: name for name, token_id in vocabulary.items() if type(token_id) is int}
-        if len(by_id) != len(vocabulary) or any(token_id not in by_id for token_id in range(len(vocabulary))):
+        if not set(map(type, vocabulary.values())) <= {int} or set(vocabulary.values()) != set(range(len(vocabulary))):
             raise foreign("ids with gaps or repeats", f"0 to {len(vocabulary) - 1}")
-        names = [by_id[token_id] for token_id in range(len(vocabulary))]
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
     else:
         raise foreign("no vocabulary", "tokens with their ids or scores")
     if "" in names:

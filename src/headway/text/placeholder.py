@@ -78,8 +78,8 @@ _KINDS = {
     "placeholder": "|".join([*_BRACES, *_PERCENTS, *_DOLLARS, *_LINKS]),
     "entity": _ENTITY,
 }
-_FIXED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items()))
-_WITH_NUMBERS = re.compile(f"{_FIXED.pattern}|(?P<number>{_NUMBER})")
+_FIXED = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items())  # compiled when a text has a sign
+_WITH_NUMBERS = f"{_FIXED}|(?P<number>{_NUMBER})"
 _WHAT: dict[str, What] = {
     "url": "url",
     "email": "e-mail",
@@ -99,7 +99,7 @@ def find_placeholders(text: str, *, numbers: bool = False) -> list[Found]:
     """Everything in a text that must stay as it is, in order; ``numbers`` adds numbers."""
     if not _SIGN.search(text) and not (numbers and _DIGIT.search(text)):
         return []
-    return list(_scan(text, _WITH_NUMBERS if numbers else _FIXED))
+    return list(_scan(text, re.compile(_WITH_NUMBERS if numbers else _FIXED)))
 
 
 def number_key(text: str) -> str:

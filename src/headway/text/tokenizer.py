@@ -1,5 +1,6 @@
 """Text becomes token ids here, and ids become text again; nowhere else."""
 
+import codecs
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -248,13 +249,12 @@ def _pieces_of(names: list[str], *, byte_level: bool) -> list[bytes]:
 
 def _bytes_of(names: list[str]) -> list[bytes]:
     """The bytes of names in which characters stand for bytes, all in one go: a vocabulary is read at every start."""
-    byte_of = byte_characters()
     text = "".join(names)
-    strange = set(text) - byte_of.keys()
-    if strange:
-        first = next(character for character in text if character in strange)
-        raise foreign(f"character {first!r} in a byte-level vocabulary", "none")
-    whole = text.translate({ord(character): byte for character, byte in byte_of.items()}).encode("latin-1")
+    by_byte = sorted(byte_characters().items(), key=lambda pair: pair[1])
+    try:
+        whole, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build("".join(name for name, _ in by_byte)))
+    except UnicodeEncodeError as error:
+        raise foreign(f"character {text[error.start]!r} in a byte-level vocabulary", "none") from error
     ends = list(accumulate(map(len, names)))
     return [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 

@@ -14,10 +14,10 @@ CHUNK = 2048  # ... and later chunks are long, so that batches hold sentences of
 Item = TypeVar("Item")
 
 
-def in_chunks(items: Iterable[Item], *, chunk: int = CHUNK) -> Iterator[list[Item]]:
-    """Lists of items, each twice as long as the one before it, up to ``chunk``."""
+def in_chunks(items: Iterable[Item], *, chunk: int = CHUNK, first: int = FIRST_CHUNK) -> Iterator[list[Item]]:
+    """Lists of items, the ``first`` short, each twice as long as the one before it, up to ``chunk``."""
     items = iter(items)
-    size = min(FIRST_CHUNK, chunk)
+    size = min(first, chunk)
     while some := list(islice(items, size)):
         yield some
         size = min(2 * size, chunk)

@@ -130,7 +130,9 @@ def test_two_models_translate_together_and_one_twice_is_that_model(tmp_path, pat
             np.log((np.exp(one) + np.exp(other)) / 2)
             for one, other in zip(
                 *(
-                    Translator.from_folder(place, device="cpu", engine="torch").score(["the cat"], ["a mat"])[0].token_log_probs
+                    Translator.from_folder(place, device="cpu", engine="torch")
+                    .score(["the cat"], ["a mat"])[0]
+                    .token_log_probs
                     for place in (path, tmp_path / "other")
                 ),
                 strict=True,
