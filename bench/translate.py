@@ -41,6 +41,7 @@ from translate_work import Contest, random_contest, real_contest, spread
 HERE = Path(__file__).parent
 TITLES = {"headway": "Headway", "ctranslate2": "CTranslate2", "huggingface": "HF MarianMT", "torch": "Headway on torch"}
 OURS, RIVAL = "headway-int8", "ctranslate2-int8"
+SLOW = ("huggingface", "torch")  # warm up on little
 PAUSE = 0.25  # seconds between two turns, in which a peer's threads stop waiting for work
 STARTS = 5
 SENTENCE = "A man rides a horse along the beach."
@@ -214,7 +215,8 @@ class Race:
             if self.contest.references is not None:
                 entries.append(Entry(Case("torch", "float32", threads), size, 1))
         entries.append(Entry(Case("headway", "float32", threads), size, some))
-        return [*entries, Entry(Case("huggingface", "float32", threads), size, some)]
+        entries.append(Entry(Case("huggingface", "float32", threads), size, some))
+        return [entry for entry in entries if entry.rounds]
 
     def start(self, case: Case, name: str) -> Worker:
         """The process of a case. Raises SystemExit where there is none to be had."""
@@ -267,7 +269,8 @@ class Race:
                 self.measure_limits(cores)
                 entries = [entry for entry in self.entries(row) if entry.case in workers]
                 for entry in entries:
-                    workers[entry.case].ask({**self.ask(row, entry), "work": f"warm {row.work}"})
+                    short = "single" if entry.case.engine in SLOW else row.work
+                    workers[entry.case].ask({**self.ask(row, entry), "work": f"warm {short}"})
                 for number in range(self.settings.rounds):
                     shift = number % max(len(entries), 1)
                     for entry in (*entries[shift:], *entries[:shift]):
@@ -483,7 +486,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, help="keep models and exports here, for another time")
     parser.add_argument("--quick", action="store_true", help="fewer sentences and rounds: some two minutes")
     parser.add_argument("--rounds", type=int, help="of Headway and CTranslate2 in 8 bits")
-    parser.add_argument("--other-rounds", type=int, default=1, help="of all others")
+    parser.add_argument("--other-rounds", type=int, default=1, help="of all others; 0: without them")
     parser.add_argument("--sentences", type=int, help="of a corpus with random weights")
     parser.add_argument("--singles", type=int, help="sentences of one at a time")
     parser.add_argument("--batch", type=int, default=32, help="sentences side by side, and held to one length")
