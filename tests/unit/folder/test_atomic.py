@@ -80,6 +80,28 @@ def test_a_full_disk_is_an_error_and_the_old_file_stays(tmp_path: Path, blocks: 
     assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
 
+def test_two_writers_of_a_shared_path_write_a_whole_file_each_and_the_last_to_end_stays(tmp_path: Path) -> None:
+    path = tmp_path / "packed"
+    with replace_file(path, shared=True) as slow:
+        slow.write(b"slow, first half; ")
+        with replace_file(path, shared=True) as quick:
+            quick.write(b"quick")
+        assert path.read_bytes() == b"quick"
+        slow.write(b"second half")
+    assert path.read_bytes() == b"slow, first half; second half"
+    assert [each.name for each in tmp_path.iterdir()] == ["packed"]
+
+
+def test_what_killed_writers_of_a_shared_path_left_goes_and_what_others_are_writing_stays(tmp_path: Path) -> None:
+    for name, age in (("packed.11-aa.part", 7200), ("packed.13-bb.part", 60), ("other.17-cc.part", 7200)):
+        (tmp_path / name).write_bytes(b"half")
+        changed = (tmp_path / name).stat().st_mtime - age
+        os.utime(tmp_path / name, (changed, changed))
+    with replace_file(tmp_path / "packed", shared=True) as file:
+        file.write(b"new")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.17-cc.part", "packed", "packed.13-bb.part"]
+
+
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), replace_file(tmp_path / "absent" / "state"):
         pass
