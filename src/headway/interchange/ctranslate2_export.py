@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 
 from headway.engine.engine import is_installed
@@ -89,11 +90,14 @@ def _tokenizers(folder: ModelFolder) -> dict[str, Tokenizer]:
 
 def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compared: Comparable) -> Verified:
     """Compare what was written, read back from the disk, with the model, by torch or else by the engine."""
-    model = folder.config.model
+    model, tokenizers = folder.config.model, (folder.source_tokenizer, folder.target_tokenizer)
     longest = model.max_positions if model.positions == "learned" else None
 
     def against(ours: Reading) -> Verified:
-        return verify(ours, CTranslate2Reading(path), sources=compared.sources, texts=compared.texts, longest=longest)
+        theirs = CTranslate2Reading(path)
+        for tokenizer, names in zip(tokenizers, theirs.vocabularies, strict=True):
+            _compare_vocabulary(tokenizer.names, names)
+        return verify(ours, theirs, sources=compared.sources, texts=compared.texts, longest=longest)
 
     if find_spec("torch") is not None:
         from headway.interchange.reading import read_model  # noqa: PLC0415 - loads torch, after all else was checked
@@ -110,14 +114,27 @@ def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compa
         return against(ours)
 
 
+def _compare_vocabulary(ours: Sequence[str], theirs: Sequence[str]) -> None:
+    """Raise InterchangeError that names the first token that differs: sentences need not have every token."""
+    pairs = zip_longest(ours, theirs)
+    differs = next(((token_id, *pair) for token_id, pair in enumerate(pairs) if pair[0] != pair[1]), None)
+    if differs is not None:
+        token_id, one, other = differs
+        raise InterchangeError(
+            f"interchange/ctranslate2_export: token {token_id} of the vocabulary: Headway has {one!r}, the written "
+            f"folder {other!r}; wanted the same. Nothing is kept. Remedy: report this, with the model's config.json."
+        )
+
+
 def _notices(folder: ModelFolder, num_positions: int) -> tuple[str, ...]:
     """Where a user of the folder may get other translations than ours, or none."""
     config = folder.config
     notices: list[str] = []
-    if config.search.beam_size > 1:
+    if config.search.beam_size > 1 and config.search.length_penalty:
+        ours = config.search.length_penalty
         notices.append(
-            "a beam divides by length^a there, without EOS, and by ((5 + length) / 6)^a here, and stops by other "
-            "rules: it may prefer another output"
+            "a beam divides by length^a there, without EOS, and by ((5 + length) / 6)^a here, and may prefer another "
+            f"output: nearest to our length penalty {ours:g} is {near_penalty(ours):g}, for some 20 tokens"
         )
     if config.model.positions == "alibi":
         notices.append(f"linear biases of the encoder are a table, exact for sources of up to {num_positions:,} tokens")
@@ -155,7 +172,8 @@ def _usage(folder: ModelFolder, name: str) -> list[str]:
     """A few lines of Python that translate with the folder."""
     search, files = folder.config.search, list(_tokenizers(folder))
     never = [[folder.target_tokenizer.names[token_id]] for token_id in never_put_out(folder.target_tokenizer)]
-    options = f"beam_size={search.beam_size}, length_penalty={search.length_penalty:g}, max_input_length=0"
+    options = f"beam_size={search.beam_size}, length_penalty={near_penalty(search.length_penalty):g}"
+    options += ", max_input_length=0, min_decoding_length=0"
     if search.no_repeat_ngram:
         options += f", no_repeat_ngram_size={search.no_repeat_ngram}"
     return [
@@ -171,6 +189,14 @@ def _usage(folder: ModelFolder, name: str) -> list[str]:
         "[found] = translator.translate_batch([tokens], max_decoding_length=longest, **options)",
         "print(target.decode([target.token_to_id(token) for token in found.hypotheses[0]]))",
     ]
+
+
+def near_penalty(alpha: float, length: int = 20) -> float:
+    """The power of a length that, near this one, favours longer outputs as much as Headway's ((5 + length) / 6)^alpha.
+
+    Both logarithms then rise alike with the length: a / n = alpha / (5 + n + 1), of n tokens and EOS.
+    """
+    return round(alpha * length / (length + 6), 2)
 
 
 def never_put_out(tokenizer: Tokenizer) -> list[int]:

@@ -43,6 +43,11 @@ class CTranslate2Reading:
             lambda: ctranslate2.Translator(str(path), device="cpu", compute_type="float32")
         )
 
+    @property
+    def vocabularies(self) -> tuple[list[str], list[str]]:
+        """The tokens of source and target by id."""
+        return self._source_names, self._target_names
+
     def encode(self, texts: Sequence[str]) -> list[Ids] | None:
         """Ids of each source text, EOS last."""
         encodings = self._asked(lambda: self._tokenizer.encode_batch(list(texts)))
