@@ -160,7 +160,8 @@ def command(  # noqa: PLR0913 - one parameter an option
             wanted = with_phrases(lines, settings, name="--sentence" if sentences else name_of(file))
             typed = not sentences and file == STANDARD_STREAM and sys.stdin.isatty()
             chunk = 1 if typed else CHUNK
-            first = FIRST_CHUNK if output == STANDARD_STREAM else chunk  # nobody waits for the first line of a file
+            in_file = output != STANDARD_STREAM and translator.takes_all  # whose first line nobody waits for
+            first = chunk if in_file else FIRST_CHUNK
             records = _translate(translator, in_chunks(wanted, chunk=chunk, first=first), settings, notes)
             _write(
                 writer, (FORMATS[output_format](*record, notes) for record in records), flush=output == STANDARD_STREAM

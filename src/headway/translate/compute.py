@@ -1,5 +1,6 @@
 """Where and with what to compute, as a request says it; ``backend.py`` chooses by it."""
 
+import sys
 from dataclasses import dataclass
 
 from headway.errors import TranslationError
@@ -7,6 +8,7 @@ from headway.errors import TranslationError
 DEVICES = ("auto", "cpu", "cuda", "mps")
 ENGINES = ("auto", "native", "torch")
 PRECISIONS = ("auto", "int8", "float32")
+UNLIMITED = sys.maxsize  # padded tokens at once, for what takes as many sentences as there are
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The compiled engine, as a translator asks it; torch is not needed."""
 
-import sys
 from collections.abc import Callable, Sequence
 from threading import Lock
 
@@ -11,6 +10,7 @@ from headway.search.hypothesis import Hypothesis, check_hypotheses
 from headway.search.phrase import Lexicon, Phrase
 from headway.search.settings import SearchSettings
 from headway.translate.backend import Backend
+from headway.translate.compute import UNLIMITED
 
 Ids = Sequence[int]
 
@@ -25,7 +25,7 @@ class NativeBackend:
 
     def __init__(self, engine: Engine, *, reserve: Callable[[str], Backend], leads_to_phrases: bool) -> None:
         self.engine = engine
-        self.batch_tokens = sys.maxsize
+        self.batch_tokens = UNLIMITED
         self.leads_to_phrases = leads_to_phrases
         self._reserve = reserve
         self._other: Backend | None = None

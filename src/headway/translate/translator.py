@@ -13,7 +13,7 @@ from headway.search.phrase import Phrase, beam_width
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
 from headway.translate.backend import load_backend
-from headway.translate.compute import Compute
+from headway.translate.compute import UNLIMITED, Compute
 from headway.translate.decoding import Decoding, decoding_with
 from headway.translate.phrases import PhraseEncoder, check_phrases, has_phrases
 from headway.translate.pieces import Cutter, Piece
@@ -151,6 +151,11 @@ class Translator:
     def leads_to_phrases(self) -> bool:
         """Whether outputs can be led to phrases; the compiled engine cannot, where torch may not take its place."""
         return self.backend.leads_to_phrases
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether what computes wants as many sentences at once as there are; its results never depend on how many."""
+        return self.backend.batch_tokens == UNLIMITED
 
     def tagged(self, tag: str) -> Self:
         """The same translator, but with this tag before every source. Raises TranslationError for an unknown one."""
