@@ -2,7 +2,7 @@
 
 Nothing else goes in, the machine neither, so the same text gives the same choices everywhere. A row of ``SCALES`` holds
 what has been found good for corpora of about its size; sources stand in its reasons. What a user gave is kept, and
-what depends on it (heads on d_model, the rate on the warm-up ...) is chosen to fit.
+what depends on it (heads on d_model, the rate on optimizer and warm-up ...) is chosen to fit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,11 @@ FEWEST_STEPS, MOST_STEPS = 2000, 100_000  # below, a model has hardly learnt to 
 VALIDATIONS = 40  # about so many in the longest run ...
 MOST_STEPS_BETWEEN = 2500  # ... but not further apart than this
 PATIENCE = 6
-MOST_RATE = 0.004  # what Multi30k's model of 128 numbers bears (recipes/multi30k-en-de.toml)
+MOST_RATE = 0.004  # of Adam: what Multi30k's model of 128 numbers bears (recipes/multi30k-en-de.toml)
+MUON_RATE = 0.004  # found on Multi30k (docs/log.md)
+FEWEST_WARMUP = 1000  # steps, of any optimizer but Muon; its rate is that for so many at least
+SCHEDULES = {"adam": "noam", "muon": "linear", "schedule_free": "constant"}  # what goes with each optimizer
+FALLING = ("linear", "cosine")  # to 0 at the last step
 SCORED_PAIRS = 100  # BLEU of fewer validation sentences is left to chance
 WHOLE_STEP, MICROBATCH = 8192, 5000  # a step of more tokens is computed in parts of so many
 BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
@@ -117,9 +121,10 @@ class Scale:
     num_layers: int  # of each stack
     dropout: float
     inner_dropout: float  # on attention weights and inside the feed-forward network
+    optimizer: str
     batch_tokens: int
     warmup_steps: int
-    epochs: int  # at most
+    epochs: int  # at most; where the rate falls to 0 a run goes through all of them
     like: str  # what models of about this size have been good for
 
 
@@ -128,12 +133,12 @@ _IWSLT = "IWSLT14's 160,000 pairs 6 + 6 of 512 (fairseq)"
 _BASE = "the paper's base, for 4.5 million pairs"
 
 SCALES = (
-    Scale(0, 2000, 128, 256, 4, 2, 0.4, 0.1, 1024, 1000, 200, f"few pairs want shallow nets; {_MULTI30K}"),
-    Scale(10_000, 4000, 256, 512, 4, 3, 0.3, 0.1, 4096, 1000, 150, f"{_MULTI30K}, {_IWSLT}"),
-    Scale(100_000, 8000, 256, 1024, 4, 4, 0.2, 0.1, 4096, 2000, 80, f"{_IWSLT}, too much for most processors"),
-    Scale(300_000, 8000, 512, 1024, 4, 6, 0.2, 0.1, 8192, 4000, 40, _IWSLT),
-    Scale(1_000_000, 16_000, 512, 2048, 8, 6, 0.1, 0.0, 25_000, 4000, 30, _BASE),
-    Scale(4_000_000, 32_000, 512, 2048, 8, 6, 0.1, 0.0, 25_000, 4000, 25, _BASE),
+    Scale(0, 2000, 128, 256, 4, 2, 0.4, 0.1, "muon", 1024, 200, 120, f"few pairs want shallow nets; {_MULTI30K}"),
+    Scale(10_000, 4000, 256, 512, 4, 3, 0.3, 0.1, "muon", 2048, 400, 60, f"{_MULTI30K}, {_IWSLT}"),
+    Scale(100_000, 8000, 256, 1024, 4, 4, 0.2, 0.1, "adam", 4096, 2000, 80, f"{_IWSLT}, too much for most processors"),
+    Scale(300_000, 8000, 512, 1024, 4, 6, 0.2, 0.1, "adam", 8192, 4000, 40, _IWSLT),
+    Scale(1_000_000, 16_000, 512, 2048, 8, 6, 0.1, 0.0, "adam", 25_000, 4000, 30, _BASE),
+    Scale(4_000_000, 32_000, 512, 2048, 8, 6, 0.1, 0.0, "adam", 25_000, 4000, 25, _BASE),
 )
 _VOCABULARY = (
     "guide of Gowda and May 2020: 1,000 for 30,000 pairs, 4,000 to 16,000 for 0.5 million, from 32,000 for 4.5"
@@ -141,6 +146,7 @@ _VOCABULARY = (
 _DROPOUT = (
     "0.3 to 0.5 for small corpora (Sennrich and Zhang 2019), 0.3 for IWSLT14's 160,000 pairs, the paper's base 0.1"
 )
+_FOUND = "found on Multi30k's 29,000 pairs (docs/log.md)"
 
 
 def scale_of(facts: CorpusFacts) -> Scale:
@@ -154,7 +160,7 @@ def choose(facts: CorpusFacts, given: Given) -> list[Choice]:
     ``given`` are the keys that the user has set, checked or not: they are not chosen, and marked as given.
     """
     choices: dict[str, Choice] = {}
-    for maker in (_vocabulary, _sizes, _dropouts, _batches, _length, _validation):
+    for maker in (_vocabulary, _sizes, _dropouts, _batches, _optimizer, _length, _rate, _validation):
         for key, value, reason in maker(facts, scale_of(facts), _Said(given, choices)):
             choices[key] = Choice(key, value, reason, given.get(key))
     return list(choices.values())
@@ -194,7 +200,8 @@ class _Said:
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def text(self, key: str, default: str) -> str:
-        value = self.given.get(key, default)
+        """A word; ``default`` where none stands yet, or one that is no text was given."""
+        value = self.given.get(key, self.choices[key].value if key in self.choices else default)
         return value if isinstance(value, str) else default
 
 
@@ -257,9 +264,11 @@ def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     yield "train.label_smoothing", 0.1, "the paper's, for any corpus"
     tokens = _epoch_tokens(facts)
     steps = _count(_steps(tokens, scale.batch_tokens), "step")
-    like = (
-        "the paper's" if scale.batch_tokens == 25_000 else "small batches for small corpora (Sennrich and Zhang 2019)"
-    )
+    like = "the paper's"
+    if scale.batch_tokens < 25_000:
+        like = "small batches for small corpora (Sennrich and Zhang 2019)"
+    if scale.optimizer == "muon":
+        like = f"{like}, which help Muon: {_FOUND}"
     reason = f"{steps} an epoch of some {_round(tokens):,} tokens a side; {like}"
     yield "train.batch_tokens", scale.batch_tokens, reason
     batch = said.number("train.batch_tokens") or scale.batch_tokens
@@ -271,25 +280,58 @@ def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
         )
 
 
+def _optimizer(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del facts
+    optimizer, reason = scale.optimizer, "the paper's; nothing else was measured for corpora of this size"
+    if optimizer == "muon":
+        reason = f"for {_range(scale)}; better than Adam when the rate falls to 0: {_FOUND}"
+        if said.text("train.sharding", "none") != "none" or "train.lora_rank" in said.given:
+            optimizer, reason = "adam", "muon works on whole matrices of the model itself"
+    yield "train.optimizer", optimizer, reason
+
+
 def _length(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     epoch = _steps(_epoch_tokens(facts), said.number("train.batch_tokens") or scale.batch_tokens)
     steps = min(max(_round(scale.epochs * epoch), FEWEST_STEPS), MOST_STEPS)
-    bounds = f"{FEWEST_STEPS:,} at least, {MOST_STEPS:,} at most"
+    usual = SCHEDULES.get(said.text("train.optimizer", scale.optimizer), "noam")
+    schedule = said.text("train.schedule", usual)
+    end = "early stopping ends most runs sooner"
+    if schedule in FALLING:
+        end = "the rate is 0 at the last"
     yield (
         "train.max_steps",
         steps,
-        f"{scale.epochs} epochs of {_count(epoch, 'step')}, {bounds}; early stopping ends most runs sooner",
+        f"{scale.epochs} epochs of {_count(epoch, 'step')}, {FEWEST_STEPS:,} at least, {MOST_STEPS:,} at most; {end}",
     )
-    most = said.number("train.max_steps") or steps
-    warmup = min(scale.warmup_steps, max(1, most // 8))
-    yield "train.warmup_steps", warmup, f"{scale.warmup_steps:,} for {_range(scale)}, an eighth of the steps at most"
-    width = said.number("model.d_model") or scale.d_model
-    slow = max(
-        scale.warmup_steps, said.number("train.warmup_steps") or 1
-    )  # a shortened warm-up is no reason to go faster
-    rate = min(float(f"{peak_rate(width, slow):.2g}"), MOST_RATE)
-    formula = f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5, {MOST_RATE} at most"
-    yield "train.learning_rate", rate, formula
+
+
+def _rate(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del facts
+    most = said.number("train.max_steps") or MOST_STEPS
+    optimizer = said.text("train.optimizer", scale.optimizer)
+    slow = scale.warmup_steps if optimizer == "muon" else max(scale.warmup_steps, FEWEST_WARMUP)
+    warmup = min(slow, max(1, most // 8))
+    reason = f"{slow:,} with {optimizer} for {_range(scale)}, an eighth of the steps at most"
+    yield "train.warmup_steps", warmup, reason
+    warmup = said.number("train.warmup_steps") or warmup
+    if optimizer == "muon":
+        rate = MUON_RATE
+        reason = f"for any width, as Muon's updates have the same size whatever the gradient's; {_FOUND}"
+    else:
+        width = said.number("model.d_model") or scale.d_model
+        slow = max(slow, warmup)  # a shortened warm-up is no reason to go faster
+        rate = min(float(f"{peak_rate(width, slow):.2g}"), MOST_RATE)
+        reason = f"the paper's peak for {slow:,} steps of warm-up, ({width} x {slow:,})^-0.5, {MOST_RATE} at most"
+    yield "train.learning_rate", rate, reason
+    schedule, reason = SCHEDULES.get(optimizer, "noam"), f"goes with {optimizer}"
+    if schedule == "noam":
+        reason = "the paper's"
+    if schedule in FALLING:
+        reason = f"straight to 0 at the last step; {_FOUND}"
+        if most <= warmup:
+            schedule = "noam"
+            reason = f"{_count(most, 'step')} and {warmup:,} of warm-up leave none for a fall to 0"
+    yield "train.schedule", schedule, reason
 
 
 def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
@@ -308,16 +350,24 @@ def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     metric, reason = "bleu", "what is wanted of a translator; the loss rises long before it gets worse"
     if pairs is not None and pairs < SCORED_PAIRS:
         metric, reason = "loss", f"{pairs:,} validation pairs are too few to tell anything by BLEU"
-    stopping = said.text("train.early_stopping", metric)
+    falls = said.text("train.schedule", "noam") in FALLING
+    usual = "none" if falls else metric
+    stopping = said.text("train.early_stopping", usual)
     yield "train.best_by", metric if stopping == "none" else stopping, reason
-    yield "train.early_stopping", metric, "training ends by itself where validation gains no more"
+    reason = "training ends by itself where validation gains no more"
+    if falls:
+        reason = "most is gained while the rate falls to 0, so a run goes to its last step"
+    yield "train.early_stopping", usual, reason
     if stopping != "none":
         yield (
             "train.patience",
             PATIENCE,
             "validations without a better value, until it ends; none counts before the warm-up has ended",
         )
-    yield "train.average", "best", "the last weights of a run that ends by itself are past its best"
+    reason = "the last weights of a run that ends by itself are past its best"
+    if stopping == "none":
+        reason = "the best by validation, early or late in the run"
+    yield "train.average", "best", reason
 
 
 def _range(scale: Scale) -> str:

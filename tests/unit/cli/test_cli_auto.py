@@ -118,6 +118,34 @@ def test_a_run_goes_on_with_the_settings_it_began_with_until_it_is_forgotten(dat
     assert (before.model.dropout, recipe(data).model.dropout) == (0.4, 0.3)
 
 
+def test_a_small_corpus_trains_with_muon_until_the_rate_is_0(data, capsys):
+    assert command(data, "train.max_steps=9") == 0
+    train = recipe(data).train
+    assert (train.optimizer, train.schedule, train.early_stopping) == ("muon", "linear", "none")
+    assert told(capsys.readouterr().err, "train.learning_rate") == (
+        "0.004",
+        "for any width, as Muon's updates have the same size whatever the gradient's; found on Multi30k's 29,000 pairs "
+        "(docs/log.md)",
+    )
+    log = (data / "run" / "training" / "metrics.jsonl").read_text(encoding="utf-8")
+    rates = [entry["learning_rate"] for entry in map(json.loads, log.splitlines()) if entry["event"] == "step"]
+    assert rates == pytest.approx([0.004 * (9 - step) / 8 for step in range(1, 10)])  # one step of warm-up
+    assert command(data, "train.max_steps=11") == 2  # their number shapes the rates of a run that has begun
+    assert "train.max_steps" in capsys.readouterr().err
+
+
+def test_a_run_that_began_with_what_was_chosen_before_there_was_muon_goes_on_so(data, capsys):
+    older = ("train.optimizer=adam", "train.schedule=noam", "train.early_stopping=loss", "train.warmup_steps=1")
+    assert command(data, "train.max_steps=3", *older, "train.learning_rate=0.003") == 0
+    capsys.readouterr()
+    assert command(data, "train.max_steps=5") == 0
+    assert "goes on with the settings that it began with" in capsys.readouterr().err
+    train = recipe(data).train
+    assert (train.optimizer, train.schedule, train.early_stopping) == ("adam", "noam", "loss")
+    assert (train.learning_rate, train.patience) == (0.003, 6)
+    assert steps(data) == [1, 2, 3, 4, 5]
+
+
 def test_the_written_recipe_repeats_the_run_without_auto(data):
     assert command(data) == 0
     weights = (data / "run" / "model.safetensors").read_bytes()

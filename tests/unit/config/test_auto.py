@@ -52,7 +52,7 @@ corpora = st.builds(
 
 def test_short_chinese_sentences_by_hand():
     facts = CorpusFacts(28_503, 28_496, SideFacts(180_000), SideFacts(1000, 270_000), 12_567, 2380, 1000)
-    # the longer side, the source: 1.1 x (1.333 x 180,000 + 28,496) = 295,346 tokens, 72 steps of 4,096
+    # the longer side, the source: 1.1 x (1.333 x 180,000 + 28,496) = 295,346 tokens, 144 steps of 2,048
     assert values(facts) == {
         "model.vocab_size": 4000 + 2500,  # 2,380 characters less 260 tokens that stand already, in steps of 500
         "model.d_model": 256,
@@ -64,17 +64,54 @@ def test_short_chinese_sentences_by_hand():
         "model.attention_dropout": 0.1,
         "model.activation_dropout": 0.1,
         "train.label_smoothing": 0.1,
+        "train.batch_tokens": 2048,
+        "train.optimizer": "muon",
+        "train.max_steps": 8600,  # 60 x 144 = 8,640, to two digits
+        "train.warmup_steps": 400,
+        "train.learning_rate": 0.004,  # Muon's
+        "train.schedule": "linear",
+        "train.validate_every": 144,  # 8,600 / 40 = 215 steps, nearest to 1 epoch
+        "train.checkpoint_every": 144,
+        "train.best_by": "bleu",
+        "train.early_stopping": "none",
+        "train.average": "best",
+    }
+
+
+def test_a_larger_corpus_has_the_paper_s_optimizer_by_hand():
+    # 1.1 x (1.333 x 1,657,340 + 165,734) = 2,613,073 tokens, 638 steps of 4,096
+    chosen = values(corpus(165_734))
+    assert {key: chosen[key] for key in chosen if key.startswith("train.")} == {
+        "train.label_smoothing": 0.1,
         "train.batch_tokens": 4096,
-        "train.max_steps": 11_000,  # 150 x 72 = 10,800, to two digits
-        "train.warmup_steps": 1000,
-        "train.learning_rate": 0.002,  # (256 x 1,000)^-0.5 = 0.00198
-        "train.validate_every": 4 * 72,  # 11,000 / 40 = 275 steps, nearest to 4 epochs
-        "train.checkpoint_every": 4 * 72,
+        "train.optimizer": "adam",
+        "train.max_steps": 51_000,  # 80 x 638 = 51,040, to two digits
+        "train.warmup_steps": 2000,
+        "train.learning_rate": 0.0014,  # (256 x 2,000)^-0.5 = 0.001398
+        "train.schedule": "noam",
+        "train.validate_every": 2 * 638,  # 51,000 / 40 = 1,275 steps, nearest to 2 epochs
+        "train.checkpoint_every": 2 * 638,
         "train.best_by": "bleu",
         "train.early_stopping": "bleu",
         "train.patience": 6,
         "train.average": "best",
     }
+
+
+@pytest.mark.parametrize(
+    ("pairs", "optimizer", "batch", "warmup", "schedule"),
+    [
+        (1, "muon", 1024, 200, "linear"),
+        (9_999, "muon", 1024, 200, "linear"),
+        (10_000, "muon", 2048, 400, "linear"),
+        (99_999, "muon", 2048, 400, "linear"),
+        (100_000, "adam", 4096, 2000, "noam"),
+    ],
+)
+def test_fewer_than_100_000_pairs_have_muon_and_a_rate_that_falls_to_0(pairs, optimizer, batch, warmup, schedule):
+    train = config_of(corpus(pairs)).train
+    assert (train.optimizer, train.batch_tokens, train.warmup_steps) == (optimizer, batch, warmup)
+    assert train.schedule == schedule
 
 
 def test_the_paper_s_corpus_gives_the_paper_s_model_and_batch():
@@ -126,8 +163,11 @@ def test_words_between_spaces_do_not_bound_the_vocabulary_of_a_script_without_th
 
 def test_few_validation_pairs_are_judged_by_loss():
     few, some = corpus(1980, held_out=99), corpus(2000, held_out=100)
-    assert values(few)["train.early_stopping"] == values(few)["train.best_by"] == "loss"
+    assert values(few)["train.best_by"] == "loss"
     assert "99 validation pairs are too few" in reason(few, "train.best_by")
+    assert values(some)["train.best_by"] == "bleu"
+    few, some = corpus(200_000, held_out=99), corpus(200_000, held_out=100)
+    assert values(few)["train.early_stopping"] == values(few)["train.best_by"] == "loss"
     assert values(some)["train.early_stopping"] == values(some)["train.best_by"] == "bleu"
 
 
@@ -138,9 +178,13 @@ def test_no_row_has_less_than_the_row_before_it_but_for_dropout_and_epochs():
     for name in ("pairs", "vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "batch_tokens", "warmup_steps"):
         column = [getattr(scale, name) for scale in SCALES]
         assert column == sorted(column), name
-    for name in ("dropout", "inner_dropout", "epochs"):
+    for name in ("dropout", "inner_dropout"):
         column = [getattr(scale, name) for scale in SCALES]
         assert column == sorted(column, reverse=True), name
+    assert [scale.optimizer for scale in SCALES] == ["muon", "muon", "adam", "adam", "adam", "adam"]
+    for optimizer in ("muon", "adam"):  # the one's runs go through all epochs, the other's through so many at most
+        column = [scale.epochs for scale in SCALES if scale.optimizer == optimizer]
+        assert column == sorted(column, reverse=True), optimizer
 
 
 @given(corpora, st.integers(1, 1000))
@@ -169,10 +213,14 @@ def test_any_corpus_gives_a_run_that_ends(facts):
     assert 2000 <= train.max_steps <= 100_000
     assert train.warmup_steps <= train.max_steps / 8
     assert train.validate_every == train.checkpoint_every <= 2500
-    assert train.early_stopping == train.best_by
+    if train.schedule == "linear":  # it ends at max_steps, where the rate is 0, and not before
+        assert train.early_stopping == "none"
+    else:
+        assert train.early_stopping == train.best_by
+        assert train.patience == 6
     assert (train.microbatch_tokens or train.batch_tokens) <= 8192
     assert model.vocab_size >= 260
-    assert 1e-4 < train.learning_rate < 3e-3
+    assert 1e-4 < train.learning_rate < (3e-3 if train.optimizer == "adam" else 0.0041)
 
 
 @given(corpora)
@@ -246,13 +294,14 @@ def test_no_corpus_trains_longer_than_the_largest_that_may_come(facts, warmup, b
 
 
 def test_what_depends_on_a_given_value_follows_it():
-    facts = corpus(30_000)
-    train = config_of(facts, "train.max_steps=80", "train.batch_tokens=1000000", "model.d_model=64").train
+    facts = corpus(200_000)
+    train = config_of(facts, "train.max_steps=80", "train.batch_tokens=10000000", "model.d_model=64").train
+    # 1.1 x (1.333 x 2,000,000 + 200,000) = 3,153,333 tokens: an epoch is less than a step
     assert (train.warmup_steps, train.validate_every, train.checkpoint_every) == (10, 2, 2)
-    assert train.learning_rate == 0.004  # (64 x 1,000)^-0.5 = 0.00395
+    assert train.learning_rate == 0.0028  # (64 x 2,000)^-0.5 = 0.002795
     assert train.microbatch_tokens == 5000
     assert config_of(facts, "train.warmup_steps=4000").train.learning_rate == 0.00099
-    assert config_of(facts, "train.warmup_steps=2").train.learning_rate == 0.002
+    assert config_of(facts, "train.warmup_steps=2").train.learning_rate == 0.0014
     assert config_of(facts, "model.d_model=8").train.learning_rate == 0.004
     assert config_of(facts, "train.validate_every=17").train.checkpoint_every == 17
     assert config_of(facts, "train.early_stopping=chrf").train.best_by == "chrf"
@@ -260,8 +309,69 @@ def test_what_depends_on_a_given_value_follows_it():
     assert (without.best_by, without.patience) == ("bleu", 10)
 
 
+SMALL, LARGE = corpus(30_000), corpus(200_000)
+
+
+@pytest.mark.parametrize("overrides", [(), ("model.d_model=8",), ("model.d_model=1024",), ("train.warmup_steps=4000",)])
+@pytest.mark.parametrize("facts", [SMALL, LARGE], ids=["small", "large"])
+def test_muon_has_one_rate_whatever_the_width_and_the_warm_up(facts, overrides):
+    assert config_of(facts, "train.optimizer=muon", *overrides).train.learning_rate == 0.004
+
+
+@pytest.mark.parametrize(
+    ("facts", "overrides", "expected"),  # warm-up, rate, schedule, early stopping
+    [
+        (SMALL, ("train.optimizer=adam",), (1000, 0.002, "noam", "bleu")),  # (256 x 1,000)^-0.5 = 0.00198
+        (SMALL, ("train.optimizer=adam", "train.warmup_steps=50"), (50, 0.002, "noam", "bleu")),
+        (SMALL, ("train.optimizer=adam", "train.max_steps=800"), (100, 0.002, "noam", "bleu")),
+        (SMALL, ("train.optimizer=adam", "train.schedule=cosine"), (1000, 0.002, "cosine", "none")),
+        (SMALL, ("train.optimizer=schedule_free",), (1000, 0.002, "constant", "bleu")),
+        (SMALL, ("train.sharding=fsdp",), (1000, 0.002, "noam", "bleu")),  # Muon wants whole matrices
+        (SMALL, ("train.schedule=noam",), (400, 0.004, "noam", "bleu")),
+        (SMALL, ("train.schedule=constant",), (400, 0.004, "constant", "bleu")),
+        (SMALL, ("train.schedule=cosine",), (400, 0.004, "cosine", "none")),
+        (SMALL, ("train.early_stopping=chrf",), (400, 0.004, "linear", "chrf")),
+        (SMALL, ("train.max_steps=2",), (1, 0.004, "linear", "none")),
+        (SMALL, ("train.max_steps=1",), (1, 0.004, "noam", "bleu")),  # no step is left for a fall
+        (SMALL, ("train.warmup_steps=90000",), (90_000, 0.004, "noam", "bleu")),
+        (LARGE, ("train.optimizer=muon",), (2000, 0.004, "linear", "none")),
+        (LARGE, ("train.schedule=linear",), (2000, 0.0014, "linear", "none")),  # (256 x 2,000)^-0.5 = 0.001398
+    ],
+)
+def test_a_given_optimizer_or_schedule_is_followed_by_the_other_choices(facts, overrides, expected):
+    train = config_of(facts, *overrides).train
+    assert (train.warmup_steps, train.learning_rate, train.schedule, train.early_stopping) == expected
+    stops = train.early_stopping != "none"
+    assert train.patience == (6 if stops else 10)  # 10: not chosen
+    assert train.best_by == (train.early_stopping if stops else "bleu")
+
+
+@given(corpora, st.sampled_from(["adam", "muon", "schedule_free"]), st.integers(1, 10**5), st.integers(1, 10**5))
+def test_any_optimizer_length_and_warm_up_that_are_given_make_a_run(facts, optimizer, steps, warmup):
+    for overrides in ((), (f"train.max_steps={steps}",), (f"train.warmup_steps={warmup}",)):
+        train = config_of(facts, f"train.optimizer={optimizer}", *overrides).train
+        assert train.optimizer == optimizer
+        assert (train.schedule == "linear") == (optimizer == "muon" and train.max_steps > train.warmup_steps)
+
+
+def test_reasons_say_where_muon_comes_from_and_why_a_run_goes_to_its_end():
+    assert "found on Multi30k's 29,000 pairs (docs/log.md)" in reason(SMALL, "train.optimizer")
+    assert "for any width, as Muon's updates have the same size" in reason(SMALL, "train.learning_rate")
+    assert reason(SMALL, "train.max_steps").endswith("the rate is 0 at the last")
+    assert "so a run goes to its last step" in reason(SMALL, "train.early_stopping")
+    assert reason(LARGE, "train.max_steps").endswith("early stopping ends most runs sooner")
+    assert "nothing else was measured" in reason(LARGE, "train.optimizer")
+    assert "validation gains no more" in reason(LARGE, "train.early_stopping")
+
+
 @pytest.mark.parametrize("wrong", ["x", "-3", "0", "1.5", "true", '""'])
-@pytest.mark.parametrize("key", ["model.d_model", "model.num_heads", "train.batch_tokens", "train.max_steps"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("model.d_model", "model.num_heads", "train.batch_tokens", "train.max_steps"),
+        *("train.optimizer", "train.schedule"),
+    ],
+)
 def test_a_given_value_that_is_none_is_left_for_the_schema_to_refuse(key, wrong):
     draft = draft_text("", overrides=[f"{key}={wrong}"])
     chosen = chosen_values(choose(corpus(1000), draft.given()))
