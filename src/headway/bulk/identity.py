@@ -1,6 +1,7 @@
 """Which model it was: a digest of what a model folder translates with."""
 
-from hashlib import file_digest, sha256
+import hashlib
+from hashlib import sha256
 from pathlib import Path
 
 from headway.folder.contents import (
@@ -21,6 +22,11 @@ def model_digest(folder: Path) -> str:
     whole = sha256()
     for name in _FILES:
         if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                whole.update(f"{name} {file_digest(file, 'sha256').hexdigest()}\n".encode())
+            whole.update(f"{name} {file_digest(folder / name)}\n".encode())
     return whole.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """A digest of a file's bytes. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

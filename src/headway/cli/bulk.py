@@ -169,7 +169,7 @@ def _take(notes: Notes, name: str, numbers: list[int]) -> None:
 
 def _described(load: Load) -> dict[str, str]:
     """All that the output depends on, but for the input, by name."""
-    from headway.bulk.identity import model_digest
+    from headway.bulk.identity import file_digest, model_digest
     from headway.folder.contents import ModelFolder
     from headway.translate.backend import choose
 
@@ -179,6 +179,7 @@ def _described(load: Load) -> dict[str, str]:
         "headway": __version__,
         "model": " ".join(model_digest(folder) for folder in load.models),
         "computed by": f"{choice.engine} {choice.precision}",
+        "--shortlist": "" if load.compute.shortlist is None else file_digest(load.compute.shortlist),
         "--tag": str(load.tag),
         "--format": load.output_format,
         "--alignment": str(settings.alignment),

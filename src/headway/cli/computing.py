@@ -25,6 +25,12 @@ _OPTIONS = {
         "--precision", default="auto", type=click.Choice(PRECISIONS), help="What the engine computes in."
     ),
     "threads": click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [one a core]"),
+    "shortlist": click.option(
+        "--shortlist",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Search among the tokens of this file alone (headway shortlist makes it).",
+    ),
 }
 
 
@@ -32,8 +38,16 @@ def computing_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options as one argument, ``compute``."""
 
     @functools.wraps(command)
-    def collected(*, device: str, engine: str, precision: str, threads: int | None, **values: object) -> None:
-        command(**values, compute=Compute(device, engine, precision, threads))
+    def collected(
+        *,
+        device: str,
+        engine: str,
+        precision: str,
+        threads: int | None,
+        shortlist: Path | None,
+        **values: object,
+    ) -> None:
+        command(**values, compute=Compute(device, engine, precision, threads, shortlist))
 
     decorated: Callable[..., None] = collected
     for option in reversed(_OPTIONS.values()):
@@ -56,6 +70,7 @@ def load_translator(models: Sequence[Path], compute: Compute, *, tag: str | None
         engine=compute.engine,
         precision=compute.precision,
         threads=compute.threads,
+        shortlist=compute.shortlist,
         on_notice=lambda text: click.echo(f"headway: {text}", err=True),
     )
     return translator if tag is None else translator.tagged(tag)

@@ -26,6 +26,7 @@ COMMANDS = {
     "audit": "Look at parallel text before training: faults, costs, remedies.",
     "average": "Average the kept weights of a run into a model folder.",
     "pack": "A model folder for the compiled engine, before its first use.",
+    "shortlist": "Learn which tokens the compiled engine may search among.",
     "describe": "Exact parameters, multiply-adds and memory of a model.",
     "import": "A model folder from another toolkit's model.",
     "export": "Another toolkit's model from a model folder, verified.",

@@ -60,17 +60,18 @@ class Cooccurrence:
         if self._num_waiting > max(FIRST_WAITING, len(self._keys) // 2):
             self._merge()
 
-    def shortlist(
-        self, *, frequent: int, per_token: int, vocabularies: tuple[str, str], occurrences: Ints | None = None
-    ) -> Shortlist:
+    def shortlist(self, *, frequent: int, per_token: int, vocabularies: tuple[str, str]) -> Shortlist:
         """The ``per_token`` best target tokens of each source token, and the ``frequent`` most frequent for all.
 
         Best: of the largest weight, that is, of the largest p(target | source); the frequent ones take no place of
-        others. Each source token may also stay as it is, where the target's vocabulary has it. ``occurrences`` of
-        target tokens replaces the counted ones. Among equals the lower id is taken.
+        others. Where no target was counted, its weights added up stand for how frequent it is. Each source token may
+        also stay as it is, where the target's vocabulary has it. Among equals the lower id is taken.
         """
         self._merge()
-        counted = self._occurrences if occurrences is None else occurrences
+        counted = self._occurrences.astype(np.float64)
+        if not counted.any():
+            size = self.target.vocab_size
+            counted = np.bincount(self._keys % size, weights=self._weights, minlength=size)
         ranked = np.argsort(-counted, kind="stable")[:frequent]
         always = {UNK_ID, EOS_ID, *ranked[counted[ranked] > 0].tolist()}
         same = self._same()
@@ -114,11 +115,12 @@ class Cooccurrence:
         weights = np.concatenate([self._weights, *(weights for _, weights in self._waiting)])
         self._waiting, self._num_waiting = [], 0
         self._keys, places = np.unique(keys, return_inverse=True)
-        self._weights = np.bincount(places, weights=weights, minlength=len(self._keys))
+        self._weights = np.bincount(places, weights=weights, minlength=len(self._keys)).astype(np.float64)
         excess = len(self._keys) - self.most_pairs
         if excess > 0:
             kept = np.sort(np.argsort(self._weights, kind="stable")[excess:])
             self._keys, self._weights = self._keys[kept], self._weights[kept]
             self.forgotten += excess
         sources = self._keys // self.target.vocab_size
-        self._totals = np.bincount(sources, weights=self._weights, minlength=self.source.vocab_size)
+        totals = np.bincount(sources, weights=self._weights, minlength=self.source.vocab_size)
+        self._totals = totals.astype(np.float64)  # also where there is nothing to add up

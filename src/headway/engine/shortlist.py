@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 KIND = "shortlist"
+MOST_ALLOWED = 8192  # a sentence with more is searched in the whole vocabulary: Shortlist::MOST of the engine
 TYPES = {"offsets": np.dtype(np.int64), "tokens": np.dtype(np.int32), "always": np.dtype(np.int32)}
 
 Offsets = npt.NDArray[np.int64]
@@ -52,7 +53,7 @@ class Shortlist:
         """The tokens that the output of a source may have, in rising order; EOS is always among them.
 
         The engine's own is ``Shortlist::allowed`` in native/cpp/shortlist.cpp, which adds what the output must begin
-        with; it takes the whole vocabulary where these are more than 8,192.
+        with; it takes the whole vocabulary where these are more than ``MOST_ALLOWED``.
         """
         parts = [self.tokens[self.offsets[token] : self.offsets[token + 1]] for token in set(source)]
         return np.unique(np.concatenate([*parts, self.always, np.array([EOS_ID], dtype=np.int32)]))
@@ -102,7 +103,7 @@ def shortlist_of(
 
 def digests(folder: ModelFolder) -> tuple[str, str]:
     """What tells the vocabularies of a model from others: a digest of each side's tokens in their order."""
-    return _digest(folder.source_tokenizer), _digest(folder.target_tokenizer)
+    return vocabulary_digest(folder.source_tokenizer), vocabulary_digest(folder.target_tokenizer)
 
 
 def read_shortlist(path: Path, folder: ModelFolder) -> Shortlist:
@@ -150,6 +151,7 @@ def _checked(path: Path, arrays: dict[str, Array], folder: ModelFolder, vocabula
     return Shortlist(offsets, tokens, always, target_size, vocabularies)
 
 
-def _digest(tokenizer: Tokenizer) -> str:
+def vocabulary_digest(tokenizer: Tokenizer) -> str:
+    """A digest of a vocabulary's tokens in their order."""
     names = json.dumps(list(tokenizer.names), ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(names.encode()).hexdigest()[:16]

@@ -78,16 +78,8 @@ def choose(folders: "Sequence[ModelFolder]", compute: Compute) -> Choice:
     obstacle, is_told = _obstacle(folders, compute)
     if not obstacle:
         return Choice("native", "int8" if compute.precision == "auto" else compute.precision)
-    if compute.engine == "native":
-        raise TranslationError(
-            f"translate/backend: the native engine was asked for, but {obstacle}. Leave --engine native out, and torch "
-            "computes."
-        )
-    if compute.precision == "int8":
-        raise TranslationError(
-            f"translate/backend: int8 is a precision of the native engine, but {obstacle}. Leave --precision out, and "
-            "torch computes in float32."
-        )
+    for option, what in compute.of_the_engine.items():
+        raise TranslationError(f"translate/backend: {what}, but {obstacle}. Leave {option} out, and torch computes.")
     _check_torch(obstacle)
     return Choice("torch", "float32", obstacle if is_told else "")
 
@@ -146,19 +138,22 @@ def load_backend(
 def _load_native(folder: "ModelFolder", precision: str, *, compute: Compute, tell: Callable[[str], None]) -> "Backend":
     from headway.engine.engine import Engine
     from headway.engine.packed import open_packed
+    from headway.engine.shortlist import read_shortlist
     from headway.translate.native_backend import NativeBackend
 
     def reserve(lacking: str) -> Backend:
         if not compute.may_take_torch:
-            wish = "--engine native" if compute.engine == "native" else "--precision int8"
+            wishes = " and ".join(compute.of_the_engine)
             raise TranslationError(
-                f"translate/backend: the engine's search has no {lacking}. Leave {wish} out, and torch computes that."
+                f"translate/backend: the engine's search has no {lacking}. Leave {wishes} out, and torch computes that."
             )
         _check_torch(f"the engine's search has no {lacking}")
         tell(f"the engine's search has no {lacking}: torch computes that, in float32")
         return _load_torch([folder], compute)
 
-    engine = Engine(open_packed(folder, precision=precision, on_notice=tell), threads=compute.threads)
+    shortlist = None if compute.shortlist is None else read_shortlist(compute.shortlist, folder)
+    packed = open_packed(folder, precision=precision, on_notice=tell)
+    engine = Engine(packed, threads=compute.threads, shortlist=shortlist)
     has_torch = compute.may_take_torch and find_spec("torch") is not None
     return NativeBackend(engine, reserve=reserve, leads_to_phrases=has_torch)
 

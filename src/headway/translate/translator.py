@@ -103,6 +103,7 @@ class Translator:
         engine: str = "auto",
         precision: str = "auto",
         threads: int | None = None,
+        shortlist: str | Path | None = None,
         on_notice: Callable[[str], None] | None = None,
     ) -> Self:
         """Load a model folder; the settings are those of ``headway.translate.compute.Compute``.
@@ -111,7 +112,13 @@ class Translator:
         Raises FolderError, ModelError, EngineError, TranslationError, MissingExtraError.
         """
         return cls.from_folders(
-            [path], device, engine=engine, precision=precision, threads=threads, on_notice=on_notice
+            [path],
+            device,
+            engine=engine,
+            precision=precision,
+            threads=threads,
+            shortlist=shortlist,
+            on_notice=on_notice,
         )
 
     @classmethod
@@ -123,6 +130,7 @@ class Translator:
         engine: str = "auto",
         precision: str = "auto",
         threads: int | None = None,
+        shortlist: str | Path | None = None,
         on_notice: Callable[[str], None] | None = None,
     ) -> Self:
         """Load several models that translate together: at each step the mean of their probabilities counts.
@@ -134,9 +142,10 @@ class Translator:
         if not folders:
             raise TranslationError("translate/translator: found no model folder; wanted one or more.")
         first = folders[0]
+        compute = Compute(device, engine, precision, threads, None if shortlist is None else Path(shortlist))
         limits = [limit for folder in folders if (limit := longest_output(folder.config.model)) is not None]
         return cls(
-            load_backend(folders, compute=Compute(device, engine, precision, threads), on_notice=on_notice),
+            load_backend(folders, compute=compute, on_notice=on_notice),
             first.source_tokenizer,
             first.target_tokenizer,
             max_source_tokens=min(folder.config.max_source_tokens for folder in folders),
