@@ -1,4 +1,4 @@
-"""``headway shortlist``: which target tokens go with which source tokens, so that the engine need not search them all."""
+"""``headway shortlist``: which target tokens go with which source tokens, so that not all need be searched."""
 
 import json
 import sys

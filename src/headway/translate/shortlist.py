@@ -141,8 +141,8 @@ def learn_shortlist(
             on_progress(learnt)
     if not learnt:
         raise TranslationError(
-            f"translate/shortlist: found no pair to learn from; {left_out:,} were empty, or longer than the model knows "
-            f"({folder.config.max_source_tokens:,} source tokens). Name other parallel text."
+            f"translate/shortlist: found no pair to learn from; {left_out:,} were empty, or longer than the model "
+            f"knows ({folder.config.max_source_tokens:,} source tokens). Name other parallel text."
         )
     shortlist = counts.shortlist(frequent=frequent, per_token=per_token, vocabularies=digests(folder))
     return Learnt(shortlist, learnt, left_out, counts.forgotten)
