@@ -119,11 +119,14 @@ def missing_line(shown, printed):
     )
 
 
+OF_THE_ENGINE = {"engine.md", "shortlist.md"}  # pages whose commands need headway-native
 PAGES_THAT_RUN = [page for page in PAGES if any(block.kind in {"sh", "python"} for block in blocks(page))]
 
 
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.name)
 def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page, workshop, tmp_path):
+    if page.name in OF_THE_ENGINE:
+        pytest.importorskip("headway_native", reason="headway-native is not built here")
     folder, environment = workshop
     place = tmp_path / "reader"
     shutil.copytree(folder, place)
