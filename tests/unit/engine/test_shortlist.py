@@ -156,6 +156,7 @@ def test_what_an_output_must_begin_with_is_allowed_whatever_the_list_says():
     prefixes = [[place + 50, 71] for place in range(13)]
     found = searched(engine_of(model_of(config), config, shortlist=shortlist), sources, prefixes=prefixes)
     for source, prefix, own in zip(sources, prefixes, found, strict=True):
+        assert own
         assert all(list(one.token_ids[:2]) == prefix for one in own)
         assert all(set(one.token_ids) <= {*shortlist.allowed(source).tolist(), *prefix} for one in own)
 
