@@ -4,12 +4,20 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <memory>
+#include <optional>
+#include <thread>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,6 +27,12 @@ namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Found = std::tuple<Ids, float, float, bool>;
+using Table = std::tuple<int, int, nb::ndarray<nb::numpy, float, nb::ndim<1>>>; // rows, columns, numbers
+
+constexpr int MOST_BEAM = 4096;
+constexpr int MOST_ROWS = 1 << 20;
+constexpr int MOST_LIMIT = 1 << 24;
+constexpr int MOST_SIZE = 1 << 20;
 
 [[noreturn]] void refuse(const std::string &what) { throw std::invalid_argument(what); }
 
@@ -42,13 +56,19 @@ struct Loaded {
     std::vector<Bytes> kept;
 };
 
+void check_range(const char *what, long found, long least, long most) {
+    if (found < least || found > most)
+        refuse(std::string(what) + " is " + std::to_string(found) + "; wanted " + std::to_string(least) + " to " +
+               std::to_string(most));
+}
+
 void check_ids(const std::vector<Ids> &sentences, int vocab_size, const char *what, bool may_be_empty) {
     for (size_t i = 0; i < sentences.size(); ++i) {
-        if (sentences[i].empty() && !may_be_empty) refuse(std::string(what) + " " + std::to_string(i + 1) + " is empty");
+        if (sentences[i].empty() && !may_be_empty) refuse(std::string(what) + " " + std::to_string(i + 1) + " has no tokens; wanted one or more, the end of the sentence among them");
         for (const int token : sentences[i])
             if (token < 0 || token >= vocab_size)
                 refuse(std::string(what) + " " + std::to_string(i + 1) + " has the token " + std::to_string(token) +
-                       "; the vocabulary has " + std::to_string(vocab_size));
+                       "; wanted 0 to " + std::to_string(vocab_size - 1) + ", the ids of the vocabulary");
     }
 }
 
@@ -86,35 +106,81 @@ std::shared_ptr<const Shortlist> shortlist_for(const Config &config, const Liste
     return shortlist;
 }
 
-// Lets Python see a Ctrl-C while the engine computes.
-void look_for_signals() {
-    const nb::gil_scoped_acquire acquired;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+// The calls under way, of all sessions. At the end of the interpreter they are cancelled and waited for: a thread that
+// asks for the GIL after that would be ended in the midst of C++, and the process with it.
+class Calls {
+  public:
+    // One call; made and destroyed with the GIL held. Throws Cancelled at the end of the interpreter.
+    class Call {
+      public:
+        explicit Call(Calls &calls) : calls_(calls) {
+            if (calls_.is_closed_) throw Cancelled();
+            ++calls_.under_way_;
+        }
+        ~Call() { --calls_.under_way_; }
+        Call(const Call &) = delete;
+        Call &operator=(const Call &) = delete;
+
+      private:
+        Calls &calls_;
+    };
+
+    bool is_closed() const { return is_closed_; }
+
+    void close() {
+        is_closed_ = true;
+        const nb::gil_scoped_release release;
+        // Bounded, so that an exit never hangs.
+        const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (under_way_ > 0 && std::chrono::steady_clock::now() < last)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+
+    // In a forked process no call of the parent goes on.
+    void forget() { under_way_ = 0; }
+
+  private:
+    std::atomic<int> under_way_{0};
+    std::atomic<bool> is_closed_{false};
+};
+
+// Lets Python see a Ctrl-C while the engine computes. Signals are handled on Python's main thread alone, so a call from
+// another one never asks for the GIL before it has ended.
+Poll poll_of(const Calls &calls) {
+    const nb::module_ threading = nb::module_::import_("threading");
+    const bool is_main = threading.attr("get_ident")().equal(threading.attr("main_thread")().attr("ident"));
+    return [&calls, is_main] {
+        if (calls.is_closed()) throw Cancelled();
+        if (!is_main) return;
+        const nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    };
 }
 
 class Session {
   public:
-    Session(const Loaded &loaded, const std::string &kernels, int threads, const Listed *shortlist)
-        : model_(loaded.model), kept_(loaded.kept),
-          engine_(loaded.model, kernels, threads, shortlist_for(loaded.model->config, shortlist)) {
-        if (threads < 1 || threads > 1024) refuse("threads are " + std::to_string(threads) + "; wanted 1 to 1,024");
-    }
+    Session(const Loaded &loaded, const std::string &kernels, int threads, const Listed *shortlist, std::shared_ptr<Calls> calls)
+        : model_(loaded.model), kept_(loaded.kept), calls_(std::move(calls)),
+          engine_(loaded.model, kernels, threads, shortlist_for(loaded.model->config, shortlist)) {}
 
     std::vector<std::vector<Found>> search(std::vector<Ids> sources, std::vector<Ids> prefixes,
                                            const std::vector<int> &limits, int beam, int n_best, double length_penalty,
                                            int no_repeat, Ids never, int rows, const Cancel *cancel) {
         const Config &config = model_->config;
         if (prefixes.size() != sources.size() || limits.size() != sources.size())
-            refuse("sources, prefixes and limits are not equally many");
-        if (beam < 1 || beam > 4096 || n_best < 1 || n_best > beam) refuse("the beam or the n-best is out of range");
-        if (rows < 1 || rows > 1 << 20) refuse("rows are out of range");
-        if (no_repeat < 0 || !(length_penalty >= 0.0)) refuse("the n-gram rule or the length penalty is below 0");
+            refuse("there are " + std::to_string(sources.size()) + " sources, " + std::to_string(prefixes.size()) +
+                   " prefixes and " + std::to_string(limits.size()) + " limits; wanted as many of each");
+        check_range("beam", beam, 1, MOST_BEAM);
+        check_range("n-best", n_best, 1, beam);
+        check_range("rows", rows, 1, MOST_ROWS);
+        check_range("the length of n-grams that may not repeat", no_repeat, 0, std::numeric_limits<int>::max());
+        if (!(length_penalty >= 0.0 && std::isfinite(length_penalty)))
+            refuse("the length penalty is " + std::to_string(length_penalty) + "; wanted a number from 0 up");
         check_ids(sources, config.source_vocab, "source", false);
         check_ids(prefixes, config.target_vocab, "prefix", true);
         std::vector<Request> requests(sources.size());
         for (size_t i = 0; i < sources.size(); ++i) {
-            if (limits[i] <= static_cast<int>(prefixes[i].size()) || limits[i] > 1 << 24)
-                refuse("limit " + std::to_string(i + 1) + " leaves no room for the end of the sentence, or is too large");
+            check_limit(i, limits[i], prefixes[i].size(), beam);
             check_positions(sources[i].size(), static_cast<size_t>(limits[i]));
             requests[i] = {std::move(sources[i]), std::move(prefixes[i]), limits[i]};
         }
@@ -122,10 +188,12 @@ class Session {
         never.push_back(BOS);
         std::sort(never.begin(), never.end());
         const Settings settings{beam, n_best, no_repeat, length_penalty, std::move(never)};
+        const Calls::Call call(*calls_);
+        const Poll poll = poll_of(*calls_);
         std::vector<std::vector<Hypothesis>> results;
         {
             const nb::gil_scoped_release release;
-            results = engine_.search(requests, settings, rows, given(cancel), look_for_signals);
+            results = engine_.search(requests, settings, rows, given(cancel), poll);
         }
         std::vector<std::vector<Found>> found(results.size());
         for (size_t i = 0; i < results.size(); ++i)
@@ -136,18 +204,24 @@ class Session {
 
     std::vector<std::vector<float>> score(const std::vector<Ids> &sources, const std::vector<Ids> &targets, const Cancel *cancel) {
         check_pairs(sources, targets);
+        const Calls::Call call(*calls_);
+        const Poll poll = poll_of(*calls_);
         const nb::gil_scoped_release release;
-        return engine_.score(sources, targets, given(cancel), look_for_signals);
+        return engine_.score(sources, targets, given(cancel), poll);
     }
 
-    std::vector<std::tuple<int, int, std::vector<float>>> attend(const std::vector<Ids> &sources,
-                                                                 const std::vector<Ids> &targets, const Cancel *cancel) {
+    std::vector<Table> attend(const std::vector<Ids> &sources, const std::vector<Ids> &targets, const Cancel *cancel) {
         check_pairs(sources, targets);
-        const nb::gil_scoped_release release;
-        std::vector<std::tuple<int, int, std::vector<float>>> found;
-        for (Attention &one : engine_.attend(sources, targets, given(cancel), look_for_signals))
-            found.emplace_back(one.target, one.source, std::move(one.weights));
-        return found;
+        const Calls::Call call(*calls_);
+        const Poll poll = poll_of(*calls_);
+        std::vector<Attention> found;
+        {
+            const nb::gil_scoped_release release;
+            found = engine_.attend(sources, targets, given(cancel), poll);
+        }
+        std::vector<Table> tables;
+        for (Attention &one : found) tables.push_back(table_of(std::move(one)));
+        return tables;
     }
 
     const char *kernels() const { return engine_.kernels(); }
@@ -156,8 +230,29 @@ class Session {
   private:
     const Cancel &given(const Cancel *cancel) const { return cancel == nullptr ? never_ : *cancel; }
 
+    static void check_limit(size_t place, int limit, size_t prefix, int beam) {
+        const std::string what = "limit " + std::to_string(place + 1) + " is " + std::to_string(limit) + "; wanted ";
+        if (limit < 1 || static_cast<size_t>(limit) <= prefix)
+            refuse(what + std::to_string(prefix + 1) + " or more: the forced prefix, and the end of the sentence");
+        // places in a cache are counted in 32 bits
+        const int most = std::min(MOST_LIMIT, std::numeric_limits<int32_t>::max() / beam);
+        if (limit > most) refuse(what + "at most " + std::to_string(most) + " with a beam of " + std::to_string(beam));
+    }
+
+    // To NumPy without a copy.
+    static Table table_of(Attention &&attention) {
+        auto kept = std::make_unique<std::vector<float>>(std::move(attention.weights));
+        float *data = kept->data();
+        const size_t size = kept->size();
+        const nb::capsule owner(kept.get(), [](void *all) noexcept { delete static_cast<std::vector<float> *>(all); });
+        static_cast<void>(kept.release());
+        return {attention.target, attention.source, {data, {size}, owner}};
+    }
+
     void check_pairs(const std::vector<Ids> &sources, const std::vector<Ids> &targets) const {
-        if (sources.size() != targets.size()) refuse("sources and targets are not equally many");
+        if (sources.size() != targets.size())
+            refuse("there are " + std::to_string(sources.size()) + " sources and " + std::to_string(targets.size()) +
+                   " targets; wanted as many of each");
         check_ids(sources, model_->config.source_vocab, "source", false);
         check_ids(targets, model_->config.target_vocab, "target", false);
         for (size_t i = 0; i < sources.size(); ++i) check_positions(sources[i].size(), targets[i].size());
@@ -166,12 +261,13 @@ class Session {
     void check_positions(size_t source, size_t target) const {
         const Config &config = model_->config;
         if (config.positions == Positions::learned && std::max(source, target) > static_cast<size_t>(config.max_positions))
-            refuse("a sentence of " + std::to_string(std::max(source, target)) + " tokens lies beyond the learned table of " +
+            refuse("a sentence may have " + std::to_string(std::max(source, target)) + " tokens; the model has learned " +
                    std::to_string(config.max_positions) + " positions");
     }
 
     std::shared_ptr<const Model> model_;
     std::vector<Bytes> kept_;
+    std::shared_ptr<Calls> calls_;
     const Cancel never_{false};
     Engine engine_;
 };
@@ -233,8 +329,8 @@ class Probe {
     using Ints = nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     using Scale = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-    void product(const Bytes &weight, const nb::object &scale, const nb::object &bias, int outputs, int inputs,
-                 const Floats &rows, bool relu, Out &out) const {
+    void product(const Bytes &weight, const std::optional<Scale> &scale, const std::optional<Scale> &bias, int outputs,
+                 int inputs, const Floats &rows, bool relu, Out &out) const {
         const Matrix matrix = described(weight, scale, bias, outputs, inputs);
         if (rows.shape(1) != static_cast<size_t>(inputs) || out.shape(0) != rows.shape(0) ||
             out.shape(1) != padded(static_cast<size_t>(outputs)))
@@ -253,7 +349,9 @@ class Probe {
     // The whole-number sums of 8-bit rows x matrix.
     void sums(const Bytes &weight, int outputs, int inputs, const nb::ndarray<const int8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> &rows,
               Ints &out) const {
-        static const float one = 1.0F;
+        static constexpr float one = 1.0F;
+        check_range("outputs", outputs, 1, MOST_SIZE);
+        check_range("inputs", inputs, 1, MOST_INT8_INPUTS);
         Matrix matrix;
         matrix.data = weight.data();
         matrix.scale = &one;
@@ -282,6 +380,7 @@ class Probe {
     }
 
     std::tuple<std::vector<int>, float> quantise(const Floats &row) const {
+        check_row(row);
         std::vector<int8_t> out(padded(row.shape(1), 64));
         float scale = 0.0F;
         int32_t sum = 0;
@@ -289,12 +388,13 @@ class Probe {
         return {{out.begin(), out.begin() + static_cast<long>(row.shape(1))}, scale};
     }
 
-    void norm(const Floats &rows, const Scale &gain, const nb::object &bias, float epsilon, bool centred, Out &out) const {
-        if (gain.size() != rows.shape(1) || out.shape(0) != rows.shape(0) || out.shape(1) != rows.shape(1)) refuse("the arrays do not fit");
-        const auto own = bias.is_none() ? Scale() : nb::cast<Scale>(bias);
+    void norm(const Floats &rows, const Scale &gain, const std::optional<Scale> &bias, float epsilon, bool centred, Out &out) const {
+        if (gain.size() != rows.shape(1) || (bias && bias->size() != rows.shape(1)) || out.shape(0) != rows.shape(0) ||
+            out.shape(1) != rows.shape(1))
+            refuse("the arrays do not fit");
         for (size_t row = 0; row < rows.shape(0); ++row)
             kernels_->norm(rows.data() + row * rows.shape(1), static_cast<int>(rows.shape(1)), gain.data(),
-                           bias.is_none() ? nullptr : own.data(), epsilon, centred, out.data() + row * out.shape(1));
+                           bias ? bias->data() : nullptr, epsilon, centred, out.data() + row * out.shape(1));
     }
 
     void activate(const std::string &name, Out &rows) const {
@@ -305,6 +405,7 @@ class Probe {
     }
 
     std::tuple<float, float, std::vector<int>> scan(const Floats &row, float threshold) const {
+        check_row(row);
         float peak = 0.0F, sum = 0.0F;
         std::vector<int32_t> places(row.shape(1));
         const Numbers<float> logits = blocks_of(row.data(), row.shape(1));
@@ -318,44 +419,44 @@ class Probe {
 
     // One query over a past that stands where ``offset`` says; all heads. Gives (weights (queries x places), mixture).
     void attend(const Floats &query, const Floats &key, const Floats &value, const std::vector<int> &offset,
-                const std::tuple<int, int, int, int> &sizes, const nb::object &slope, bool is_short, Out &weights, Out &out) const {
+                const std::tuple<int, int, int, int> &sizes, const std::optional<Scale> &slope, bool is_short, Out &weights, Out &out) const {
         const Heads heads = described(sizes);
         const size_t count = offset.size(), width = padded(count);
         const bool fits = query.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
                           key.shape(1) == static_cast<size_t>(heads.keys * heads.d_k) &&
                           value.shape(1) == static_cast<size_t>(heads.keys * heads.d_v) && key.shape(0) == value.shape(0) &&
                           weights.shape(0) == static_cast<size_t>(heads.queries) && weights.shape(1) == count &&
-                          out.shape(1) == static_cast<size_t>(heads.queries * heads.d_v);
+                          out.shape(1) == static_cast<size_t>(heads.queries * heads.d_v) && query.shape(0) == 1 &&
+                          out.shape(0) == 1 && (!slope || slope->size() == static_cast<size_t>(heads.queries));
         for (const int place : offset)
             if (place < 0 || static_cast<size_t>(place) >= key.shape(0)) refuse("an offset lies outside");
         if (!fits || count == 0) refuse("the arrays do not fit");
         Numbers<float> room(weights.shape(0) * width);
         const std::vector<int32_t> places(offset.begin(), offset.end());
-        const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
         const Cache keys = cached(key.data(), key.size(), is_short), values = cached(value.data(), value.size(), is_short);
         kernels_->attend(query.data(), {keys.data(), values.data(), is_short, key.shape(1), value.shape(1), places.data(), static_cast<int>(count)},
-                         heads, slope.is_none() ? nullptr : slopes.data(), room.data(), out.data());
+                         heads, slope ? slope->data() : nullptr, room.data(), out.data());
         for (size_t head = 0; head < weights.shape(0); ++head)
             std::copy_n(room.data() + head * width, count, weights.data() + head * count);
     }
 
     // Queries (rows x heads) over one source (places x heads).
     void attend_source(const Floats &queries, const Floats &key, const Floats &value, const std::tuple<int, int, int, int> &sizes,
-                       const nb::object &slope, int centre, bool is_short, Out &weights, Out &out) const {
+                       const std::optional<Scale> &slope, int centre, bool is_short, Out &weights, Out &out) const {
         const Heads heads = described(sizes);
         const size_t rows = queries.shape(0), source = key.shape(0), width = padded(source);
         const bool fits = queries.shape(1) == static_cast<size_t>(heads.queries * heads.d_k) &&
                           key.shape(1) == static_cast<size_t>(heads.keys * heads.d_k) && value.shape(0) == source &&
                           value.shape(1) == static_cast<size_t>(heads.keys * heads.d_v) && out.shape(0) == rows &&
                           out.shape(1) == static_cast<size_t>(heads.queries * heads.d_v) && source > 0 &&
-                          weights.shape(0) == rows * static_cast<size_t>(heads.queries) && weights.shape(1) == source;
+                          weights.shape(0) == rows * static_cast<size_t>(heads.queries) && weights.shape(1) == source &&
+                          (!slope || slope->size() == static_cast<size_t>(heads.queries));
         if (!fits) refuse("the arrays do not fit");
         Numbers<float> turned(key.shape(1) * width), room(weights.shape(0) * width);
         turn_keys(key.data(), key.shape(1), source, key.shape(1), turned.data());
         const Cache keys = cached(turned.data(), turned.size(), is_short), values = cached(value.data(), value.size(), is_short);
-        const auto slopes = slope.is_none() ? Scale() : nb::cast<Scale>(slope);
         kernels_->attend_source({queries.data(), queries.shape(1), static_cast<int>(rows)},
-                                {keys.data(), values.data(), is_short, static_cast<int>(source)}, heads, slope.is_none() ? nullptr : slopes.data(), centre,
+                                {keys.data(), values.data(), is_short, static_cast<int>(source)}, heads, slope ? slope->data() : nullptr, centre,
                                 room.data(), out.data(), out.shape(1));
         for (size_t row = 0; row < weights.shape(0); ++row)
             std::copy_n(room.data() + row * width, source, weights.data() + row * source);
@@ -382,21 +483,31 @@ class Probe {
 
     static Heads described(const std::tuple<int, int, int, int> &sizes) {
         const auto [queries, keys, d_k, d_v] = sizes;
-        if (queries < 1 || keys < 1 || d_k < 1 || d_v < 1 || queries % keys != 0) refuse("the sizes of heads do not fit");
+        check_range("heads of queries", queries, 1, 4096);
+        check_range("heads of keys", keys, 1, queries);
+        check_range("d_k", d_k, 1, 65536);
+        check_range("d_v", d_v, 1, 65536);
+        if (queries % keys != 0) refuse("heads of keys do not divide heads of queries");
         return {queries, keys, d_k, d_v};
     }
 
-    static Matrix described(const Bytes &weight, const nb::object &scale, const nb::object &bias, int outputs, int inputs) {
-        Arrays arrays;
-        const auto floats = [](const nb::object &object) { return nb::cast<Scale>(object); };
+    static void check_row(const Floats &row) {
+        if (row.shape(0) != 1) refuse("there are " + std::to_string(row.shape(0)) + " rows; wanted 1");
+        check_range("the size of the row", static_cast<long>(row.shape(1)), 1, MOST_SIZE);
+    }
+
+    static Matrix described(const Bytes &weight, const std::optional<Scale> &scale, const std::optional<Scale> &bias, int outputs,
+                            int inputs) {
+        check_range("outputs", outputs, 1, MOST_SIZE);
+        check_range("inputs", inputs, 1, scale ? MOST_INT8_INPUTS : MOST_SIZE);
         Matrix matrix;
         matrix.data = weight.data();
         matrix.outputs = outputs;
         matrix.inputs = inputs;
         const size_t all = padded(static_cast<size_t>(outputs));
-        if (!scale.is_none()) matrix.scale = floats(scale).data();
-        if (!bias.is_none()) matrix.bias = floats(bias).data();
-        const bool fits = (scale.is_none() || floats(scale).size() == all) && (bias.is_none() || floats(bias).size() == all) &&
+        if (scale) matrix.scale = scale->data();
+        if (bias) matrix.bias = bias->data();
+        const bool fits = (!scale || scale->size() == all) && (!bias || bias->size() == all) &&
                           weight.size() == (matrix.is_int8() ? all * padded(static_cast<size_t>(inputs), GROUP)
                                                              : all * static_cast<size_t>(inputs) * sizeof(float));
         if (!fits) refuse("the arrays do not fit");
@@ -411,6 +522,11 @@ class Probe {
 
 NB_MODULE(_native, module) {
     using namespace headway;
+    const auto calls = std::make_shared<Calls>();
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function([calls] { calls->close(); }));
+    const nb::module_ os = nb::module_::import_("os");
+    if (nb::hasattr(os, "register_at_fork"))
+        os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([calls] { calls->forget(); }));
     nb::exception<Cancelled>(module, "CancelledError");
     nb::class_<Cancel>(module, "Cancel").def(nb::init<bool>(), "value"_a = false).def("set", [](Cancel &cancel) { cancel = true; });
     nb::class_<Loaded>(module, "Model")
@@ -420,8 +536,12 @@ NB_MODULE(_native, module) {
              nb::kw_only(), "target_vocab"_a)
         .def("allowed", &Listed::allowed, "sources"_a);
     nb::class_<Session>(module, "Session")
-        .def(nb::init<const Loaded &, const std::string &, int, const Listed *>(), "model"_a, nb::kw_only(), "kernels"_a = "auto",
-             "threads"_a = 1, "shortlist"_a.none() = nb::none())
+        .def(
+            "__init__",
+            [calls](Session *session, const Loaded &loaded, const std::string &kernels, int threads, const Listed *shortlist) {
+                new (session) Session(loaded, kernels, threads, shortlist, calls);
+            },
+            "model"_a, nb::kw_only(), "kernels"_a = "auto", "threads"_a = 1, "shortlist"_a.none() = nb::none())
         .def("search", &Session::search, "sources"_a, nb::kw_only(), "prefixes"_a, "limits"_a, "beam"_a, "n_best"_a,
              "length_penalty"_a, "no_repeat"_a, "never"_a, "rows"_a, "cancel"_a.none() = nb::none())
         .def("score", &Session::score, "sources"_a, "targets"_a, nb::kw_only(), "cancel"_a.none() = nb::none())
@@ -431,17 +551,17 @@ NB_MODULE(_native, module) {
     nb::class_<Probe>(module, "Probe")
         .def(nb::init<const std::string &>(), "kernels"_a)
         .def("product", &Probe::product, "weight"_a, nb::kw_only(), "scale"_a.none(), "bias"_a.none(), "outputs"_a, "inputs"_a, "rows"_a,
-             "relu"_a, "out"_a)
-        .def("sums", &Probe::sums, "weight"_a, nb::kw_only(), "outputs"_a, "inputs"_a, "rows"_a, "out"_a)
+             "relu"_a, "out"_a.noconvert())
+        .def("sums", &Probe::sums, "weight"_a, nb::kw_only(), "outputs"_a, "inputs"_a, "rows"_a, "out"_a.noconvert())
         .def("quantise", &Probe::quantise, "row"_a)
-        .def("norm", &Probe::norm, "rows"_a, nb::kw_only(), "gain"_a, "bias"_a.none(), "epsilon"_a, "centred"_a, "out"_a)
-        .def("activate", &Probe::activate, "name"_a, "rows"_a)
+        .def("norm", &Probe::norm, "rows"_a, nb::kw_only(), "gain"_a, "bias"_a.none(), "epsilon"_a, "centred"_a, "out"_a.noconvert())
+        .def("activate", &Probe::activate, "name"_a, "rows"_a.noconvert())
         .def("scan", &Probe::scan, "row"_a, nb::kw_only(), "threshold"_a)
         .def("attend", &Probe::attend, "query"_a, nb::kw_only(), "key"_a, "value"_a, "offset"_a, "heads"_a, "slope"_a.none(),
-             "is_short"_a, "weights"_a, "out"_a)
+             "is_short"_a, "weights"_a.noconvert(), "out"_a.noconvert())
         .def("attend_source", &Probe::attend_source, "queries"_a, nb::kw_only(), "key"_a, "value"_a, "heads"_a, "slope"_a.none(),
-             "centre"_a, "is_short"_a, "weights"_a, "out"_a)
-        .def("narrow", &Probe::narrow, "row"_a, nb::kw_only(), "out"_a)
+             "centre"_a, "is_short"_a, "weights"_a.noconvert(), "out"_a.noconvert())
+        .def("narrow", &Probe::narrow, "row"_a, nb::kw_only(), "out"_a.noconvert())
         .def_prop_ro("name", &Probe::name);
     module.def("available", [] {
         std::vector<std::string> names;

@@ -214,6 +214,7 @@ void Decoder::attend_forced() {
     stack_.arithmetic.team.share(static_cast<int>(spans_.size()), 1, [&](int begin, int end, int member) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
             for (int place = 0; place < spans_[i].count; ++place) {
+                if (place % QUERIES == 0) stack_.arithmetic.team.look();
                 const size_t at = spans_[i].first + static_cast<size_t>(place);
                 const Past past = past_of(forced_, order_, spans_[i].first, static_cast<size_t>(place) + 1);
                 stack_.arithmetic.kernels.attend(stack_.projected.at(at), past, config.heads, slopes,

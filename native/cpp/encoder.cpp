@@ -33,6 +33,7 @@ std::vector<Memory> Encoder::encode(const std::vector<const Ids *> &sources) {
             stack_.embed(row, (*source)[place], position_[row]);
         }
     for (const EncoderLayer &layer : model_.encoder) {
+        stack_.arithmetic.team.look();
         stack_.project(layer.attention, position_.data());
         attend(sources);
         stack_.join(layer.attention.output, layer.attention.norm);
@@ -76,6 +77,7 @@ void Encoder::attend_one(size_t first, size_t length, int member) {
     weights.resize(QUERIES * static_cast<size_t>(config.heads.queries) * width);
     const float *slopes = model_.slopes.empty() ? nullptr : model_.slopes.data();
     for (size_t begin = 0; begin < length; begin += QUERIES) {
+        stack_.arithmetic.team.look();
         const size_t count = length - begin < QUERIES ? length - begin : QUERIES;
         stack_.arithmetic.kernels.attend_source({stack_.projected.at(first + begin), stride, static_cast<int>(count)},
                                                 {key, value, false, static_cast<int>(length)}, config.heads, slopes,

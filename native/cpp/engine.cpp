@@ -5,11 +5,25 @@
 #include <exception>
 #include <numeric>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
 namespace headway {
 namespace {
 
 constexpr size_t SCORED_TOKENS = 2048; // target tokens of one forced pass, or one target if that is longer
 constexpr size_t ENCODED_TOKENS = 4096; // source tokens of one encoder pass, or one source if that is longer
+constexpr int MOST_THREADS = 1024;
+constexpr std::chrono::milliseconds PATIENCE(50); // between two looks at whether a call is to end
+
+long process_id() {
+#if defined(__unix__) || defined(__APPLE__)
+    return static_cast<long>(getpid());
+#else
+    return 0; // no fork
+#endif
+}
 
 std::vector<size_t> longest_first(size_t count, const std::function<size_t(size_t)> &length) {
     std::vector<size_t> order(count);
@@ -20,70 +34,100 @@ std::vector<size_t> longest_first(size_t count, const std::function<size_t(size_
 
 } // namespace
 
-// A replica, and the threads that it computes with, for the time of a call.
-class Engine::Loan {
-  public:
-    Loan(Engine &engine, bool is_wide) : engine_(engine), is_wide_(is_wide), threads_(is_wide ? engine.threads_ : 1) {
-        std::unique_lock lock(engine_.mutex_);
-        const unsigned long ticket = engine_.tickets_++; // first come, first served: many narrow calls never starve a wide one
-        engine_.freed_.wait(lock, [&] { return engine_.served_ == ticket && engine_.free_ >= threads_; });
-        ++engine_.served_;
-        engine_.free_ -= threads_;
-        auto &idle = is_wide_ ? engine_.wide_ : engine_.narrow_;
-        if (!idle.empty()) {
-            replica_ = std::move(idle.back());
-            idle.pop_back();
-        }
-        lock.unlock();
-        engine_.freed_.notify_all();
-        try {
-            if (!replica_) replica_ = std::make_unique<Replica>(*engine_.model_, *engine_.kernels_, threads_);
-        } catch (...) {
-            give_back();
-            throw;
-        }
-    }
-    ~Loan() { give_back(); }
-    Loan(const Loan &) = delete;
-    Loan &operator=(const Loan &) = delete;
-
-    Replica &operator*() { return *replica_; }
-
-  private:
-    void give_back() {
-        {
-            const std::lock_guard lock(engine_.mutex_);
-            engine_.free_ += threads_;
-            if (replica_) (is_wide_ ? engine_.wide_ : engine_.narrow_).push_back(std::move(replica_));
-        }
-        engine_.freed_.notify_all();
-    }
-
-    Engine &engine_;
-    bool is_wide_;
-    int threads_;
-    std::unique_ptr<Replica> replica_;
-};
-
-// Looked at between two steps: whether a call is to end.
+// Looked at between two steps, on any thread of a call: whether the call is to end.
 class Engine::Watch {
   public:
     Watch(const Cancel &cancel, const Poll &poll) : cancel_(cancel), poll_(poll) {}
 
     void look() {
-        if (cancel_) throw Cancelled();
+        if (cancel_ || has_failed_) throw Cancelled();
         if (std::this_thread::get_id() != caller_) return;
         const auto now = std::chrono::steady_clock::now();
-        if (now - polled_ < std::chrono::milliseconds(50)) return;
+        if (now - polled_ < PATIENCE) return;
         polled_ = now;
         poll_();
     }
+
+    // One thread of the call has failed and will say why: the others are to end.
+    void fail() { has_failed_ = true; }
 
   private:
     const Cancel &cancel_;
     const Poll &poll_;
     const std::thread::id caller_ = std::this_thread::get_id();
     std::chrono::steady_clock::time_point polled_ = std::chrono::steady_clock::now();
+    std::atomic<bool> has_failed_{false};
+};
+
+// A replica, and the threads that it computes with, for the time of a call.
+class Engine::Loan {
+  public:
+    Loan(Engine &engine, bool is_wide, Watch &watch)
+        : pool_(engine.pool()), is_wide_(is_wide), threads_(is_wide ? engine.threads_ : 1) {
+        wait(watch);
+        try {
+            if (!replica_) replica_ = std::make_unique<Replica>(*engine.model_, *engine.kernels_, threads_);
+            replica_->team.set_looker([&watch] { watch.look(); });
+        } catch (...) {
+            replica_.reset();
+            give_back();
+            throw;
+        }
+    }
+    ~Loan() {
+        // What an exception has left half done is made anew when it is needed.
+        if (std::uncaught_exceptions() > exceptions_) replica_.reset();
+        if (replica_) replica_->team.set_looker(nullptr);
+        give_back();
+    }
+    Loan(const Loan &) = delete;
+    Loan &operator=(const Loan &) = delete;
+
+    Replica &operator*() { return *replica_; }
+
+  private:
+    void wait(Watch &watch) {
+        std::unique_lock lock(pool_.mutex);
+        const auto own = pool_.waiting.insert(pool_.waiting.end(), this);
+        try {
+            while (pool_.waiting.front() != this || pool_.free < threads_) {
+                pool_.freed.wait_for(lock, PATIENCE);
+                lock.unlock();
+                watch.look();
+                lock.lock();
+            }
+        } catch (...) {
+            if (!lock.owns_lock()) lock.lock();
+            pool_.waiting.erase(own);
+            lock.unlock();
+            pool_.freed.notify_all();
+            throw;
+        }
+        pool_.waiting.erase(own);
+        pool_.free -= threads_;
+        auto &idle = is_wide_ ? pool_.wide : pool_.narrow;
+        if (!idle.empty()) {
+            replica_ = std::move(idle.back());
+            idle.pop_back();
+        }
+        lock.unlock();
+        pool_.freed.notify_all();
+    }
+
+    void give_back() {
+        {
+            const std::lock_guard lock(pool_.mutex);
+            pool_.free += threads_;
+            if (replica_) (is_wide_ ? pool_.wide : pool_.narrow).push_back(std::move(replica_)); // there is room: Pool
+        }
+        pool_.freed.notify_all();
+    }
+
+    Pool &pool_;
+    bool is_wide_;
+    int threads_;
+    int exceptions_ = std::uncaught_exceptions();
+    std::unique_ptr<Replica> replica_;
 };
 
 // What the replicas of one call share.
@@ -96,19 +140,40 @@ struct Engine::Work {
     Watch &watch;
     std::vector<std::vector<Hypothesis>> results;
     std::atomic<size_t> next{0};
-    std::atomic<bool> has_failed{false};
 };
+
+Engine::Pool::Pool(int threads) : process(process_id()), free(threads) {
+    narrow.reserve(static_cast<size_t>(threads));
+    wide.reserve(1);
+}
 
 Engine::Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads,
                std::shared_ptr<const Shortlist> shortlist)
-    : model_(std::move(model)), shortlist_(std::move(shortlist)), kernels_(find_kernels(kernels.c_str())), threads_(std::max(threads, 1)),
-      free_(std::max(threads, 1)) {
+    : model_(std::move(model)), shortlist_(std::move(shortlist)), kernels_(find_kernels(kernels.c_str())), threads_(threads),
+      pool_(nullptr) {
     if (kernels_ == nullptr)
         throw std::invalid_argument("there are no kernels named " + kernels + ", or this processor lacks their instructions");
+    if (threads < 1 || threads > MOST_THREADS)
+        throw std::invalid_argument("threads are " + std::to_string(threads) + "; wanted 1 to " + std::to_string(MOST_THREADS));
+    pool_ = new Pool(threads_);
 }
 
-// Calls ``take`` on so many threads, the caller's among them; the first exception is thrown when all have ended.
-template <class Take> void Engine::spread(int parts, const Take &take) {
+Engine::~Engine() {
+    Pool *pool = pool_.load();
+    if (pool->process == process_id()) delete pool; // else it is left: it has threads that cannot be joined here
+}
+
+Engine::Pool &Engine::pool() {
+    Pool *found = pool_.load();
+    if (found->process == process_id()) return *found;
+    auto own = std::make_unique<Pool>(threads_);
+    if (pool_.compare_exchange_strong(found, own.get())) return *own.release();
+    return *found; // another thread has been first
+}
+
+// Calls ``take`` on so many threads, the caller's among them; the first exception ends the others and is thrown when
+// all have ended.
+template <class Take> void Engine::spread(int parts, Watch &watch, const Take &take) {
     std::mutex mutex;
     std::exception_ptr failure;
     const auto run = [&] {
@@ -117,12 +182,14 @@ template <class Take> void Engine::spread(int parts, const Take &take) {
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure) failure = std::current_exception();
+            watch.fail();
         }
     };
     std::vector<std::thread> others;
+    others.reserve(static_cast<size_t>(parts - 1));
     try {
         for (int part = 1; part < parts; ++part) others.emplace_back(run);
-    } catch (const std::system_error &) { // no more threads: fewer do
+    } catch (const std::exception &) { // no more threads, or no memory for one: fewer do
     }
     run();
     for (std::thread &other : others) other.join();
@@ -138,14 +205,9 @@ std::vector<std::vector<Hypothesis>> Engine::search(const std::vector<Request> &
     Work work{requests, settings,
               longest_first(requests.size(), [&](size_t place) { return requests[place].source.size(); }),
               std::max(rows, settings.beam), parts, watch, std::vector<std::vector<Hypothesis>>(requests.size())};
-    spread(parts, [&] {
-        try {
-            Loan replica(*this, is_wide);
-            search_on(*replica, work);
-        } catch (...) {
-            work.has_failed = true;
-            throw;
-        }
+    spread(parts, watch, [&] {
+        Loan replica(*this, is_wide, watch);
+        search_on(*replica, work);
     });
     return std::move(work.results);
 }
@@ -158,7 +220,6 @@ void Engine::search_on(Replica &replica, Work &work) {
     const size_t room = std::max<size_t>(std::min(static_cast<size_t>(work.rows / work.settings.beam), share), 1);
     while (true) {
         work.watch.look();
-        if (work.has_failed) return; // another replica says why
         // Sentences are taken in groups, so that the encoder's products are large too.
         if (sentences.size() + std::max<size_t>(room / 4, 1) <= room) {
             std::vector<const Ids *> sources;
@@ -217,8 +278,8 @@ std::vector<Result> Engine::forced(const std::vector<Ids> &sources, const std::v
     std::vector<Result> results(targets.size());
     std::atomic<size_t> next{0};
     const bool is_wide = threads_ > 1 && groups.size() < static_cast<size_t>(threads_);
-    spread(is_wide ? 1 : threads_, [&] {
-        Loan replica(*this, is_wide);
+    spread(is_wide ? 1 : threads_, watch, [&] {
+        Loan replica(*this, is_wide, watch);
         for (size_t group = next++; group < groups.size(); group = next++) {
             watch.look();
             std::vector<const Ids *> own;

@@ -4,8 +4,10 @@
 
 #include "decoder.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -25,9 +27,12 @@ using Poll = std::function<void()>;
 class Engine {
   public:
     // ``threads``: the most that compute at once. ``shortlist``: what searches are limited to, or null; its vocabularies
-    // are the model's. Throws std::invalid_argument for kernels that the processor lacks.
+    // are the model's. Throws std::invalid_argument for kernels that the processor lacks and for threads outside 1 to 1024.
     Engine(std::shared_ptr<const Model> model, const std::string &kernels, int threads,
            std::shared_ptr<const Shortlist> shortlist);
+    ~Engine();
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
 
     // The hypotheses of each request, best first; none where the model gives no finite probability. ``rows``: hypotheses
     // that a replica works on side by side. A result does not depend on the other requests, on threads or on rows.
@@ -53,9 +58,22 @@ class Engine {
     class Watch;
     struct Work;
 
+    // What calls share. A forked process makes one of its own: the parent's threads are not there, and whoever held the
+    // mutex will never let it go.
+    struct Pool {
+        explicit Pool(int threads);
+        const long process;
+        std::mutex mutex;
+        std::condition_variable freed;
+        int free;                         // threads that nobody holds
+        std::list<const Loan *> waiting;  // first come, first served: many narrow calls never starve a wide one
+        std::vector<std::unique_ptr<Replica>> narrow, wide; // of one thread, of all; those that nobody holds
+    };
+
+    Pool &pool();
     void search_on(Replica &replica, Work &work);
     std::unique_ptr<Sentence> sentence(const Request &request, const Settings &settings, Memory memory) const;
-    template <class Take> void spread(int parts, const Take &take);
+    template <class Take> void spread(int parts, Watch &watch, const Take &take);
     template <class Result, class Run>
     std::vector<Result> forced(const std::vector<Ids> &sources, const std::vector<Ids> &targets, Watch &watch,
                                const Run &run);
@@ -64,11 +82,7 @@ class Engine {
     std::shared_ptr<const Shortlist> shortlist_;
     const Kernels *kernels_;
     int threads_;
-    std::mutex mutex_;
-    std::condition_variable freed_;
-    int free_; // threads that nobody holds
-    unsigned long tickets_ = 0, served_ = 0;
-    std::vector<std::unique_ptr<Replica>> narrow_, wide_; // of one thread, of all; those that nobody holds
+    std::atomic<Pool *> pool_;
 };
 
 } // namespace headway

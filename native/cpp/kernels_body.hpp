@@ -197,7 +197,8 @@ void quantise(const float *row, int size, int8_t *out, size_t out_size, float *s
     }
     const float range = largest(most);
     const bool is_number = total(nothing) == 0.0F;
-    const float factor = is_number && range > 0.0F ? 127.0F / range : 0.0F;
+    // Where the quotient would be infinite the numbers count as zeros.
+    const float factor = is_number && range > 1e-36F ? 127.0F / range : 0.0F;
     const Floats shift = all(12582912.0F);
     Ints sums{};
     int place = 0;

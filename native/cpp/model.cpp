@@ -1,7 +1,9 @@
 #include "model.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 namespace headway {
@@ -12,7 +14,10 @@ class Reader {
     Reader(const Config &config, const Arrays &arrays) : config_(config), arrays_(arrays) {}
 
     const float *floats(const std::string &name, size_t count) const {
-        return static_cast<const float *>(find(name, count * sizeof(float)).data);
+        const void *found = find(name, count * sizeof(float)).data;
+        if (reinterpret_cast<std::uintptr_t>(found) % alignof(float) != 0)
+            throw std::invalid_argument("the packed model's array " + name + " does not begin at a multiple of 4 bytes");
+        return static_cast<const float *>(found);
     }
 
     const float *floats_if_any(const std::string &name, size_t count) const {
@@ -26,9 +31,22 @@ class Reader {
         const size_t all = padded(outputs);
         matrix.scale = floats_if_any(name + ".scale", all);
         matrix.bias = floats_if_any(name + ".bias", all);
-        const size_t bytes = matrix.is_int8() ? all * padded(inputs, GROUP) : all * inputs * sizeof(float);
-        matrix.data = find(name + ".weight", bytes).data;
+        if (!matrix.is_int8()) {
+            matrix.data = floats(name + ".weight", all * inputs);
+            return matrix;
+        }
+        if (inputs > MOST_INT8_INPUTS)
+            throw std::invalid_argument("the packed model's matrix " + name + " has " + std::to_string(inputs) +
+                                        " inputs; in 8 bits at most " + std::to_string(MOST_INT8_INPUTS) + " can be added up");
+        matrix.data = find(name + ".weight", all * padded(inputs, GROUP)).data;
         return matrix;
+    }
+
+    // Throws if an array is there that the configuration does not ask for: a name was changed, or it is another model's.
+    void check_all_read() const {
+        for (const auto &[name, array] : arrays_)
+            if (read_.count(name) == 0)
+                throw std::invalid_argument("the packed model has an array " + name + ", for which its configuration does not ask");
     }
 
     Norm norm(const std::string &name) const {
@@ -70,11 +88,13 @@ class Reader {
             throw std::invalid_argument("the packed model's array " + name + " has " +
                                         std::to_string(found->second.bytes) + " bytes; its configuration asks for " +
                                         std::to_string(bytes));
+        read_.insert(name);
         return found->second;
     }
 
     const Config &config_;
     const Arrays &arrays_;
+    mutable std::set<std::string> read_;
 };
 
 void check(const Config &config) {
@@ -135,6 +155,7 @@ Model::Model(const Config &given, const Arrays &arrays) : config(given) {
         encoder_norm = reader.norm("encoder.norm");
         decoder_norm = reader.norm("decoder.norm");
     }
+    reader.check_all_read();
     if (config.positions == Positions::alibi) slopes = alibi_slopes(config.heads.queries);
 }
 

@@ -9,6 +9,9 @@
 
 namespace headway {
 
+// Inputs of a matrix in 8 bits at most: its sums, of products up to 255 x 127, are whole numbers of 32 bits.
+constexpr int MOST_INT8_INPUTS = 1 << 16;
+
 enum class Positions { none, sinusoidal, learned, rope, alibi };
 
 struct Config {

@@ -4,9 +4,10 @@ Shapes: T target positions, S source positions.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from headway_native import Session
 
 Ids = Sequence[int]
+Result = TypeVar("Result")
 # Hypotheses that a thread works on side by side. Large weights are read once for many of them; weights that stay in the
 # cache leave room for the keys and values of some only.
 ROWS = 128
@@ -37,8 +39,12 @@ class Engine:
 
     ``kernels``: the instructions to compute with, by name; auto takes the best that the processor has. ``shortlist``:
     the tokens that searches are limited to, by source; scoring and attention know the whole vocabulary all the same.
-    Calls may come from several threads at once; they share the engine's.
-    Raises MissingExtraError without headway-native, EngineError for a packed file that does not fit its configuration.
+    Calls may come from several threads at once; they share the engine's. A forked process may go on with the engine; it
+    makes threads of its own.
+    Raises MissingExtraError without headway-native, EngineError for a packed file that does not fit its configuration,
+    for kernels that the processor lacks and for threads outside 1 to 1,024.
+
+    Every method raises EngineError for ids that the model has not, and where memory does not suffice.
     """
 
     def __init__(
@@ -50,7 +56,7 @@ class Engine:
         shortlist: Shortlist | None = None,
     ) -> None:
         self.packed = packed
-        self._session = _open(packed, threads or cores(), kernels, shortlist)
+        self._session = _open(packed, cores() if threads is None else threads, kernels, shortlist)
         size = sum(array.nbytes for array in packed.arrays.values())
         self._rows = CACHED_ROWS if size <= CACHED_BYTES else ROWS
 
@@ -81,16 +87,25 @@ class Engine:
         """
         check_settings(settings)
         check_prefixes(prefixes, limits, settings)
-        found = self._session.search(
-            [list(ids) for ids in sources],
-            prefixes=[list(ids) for ids in prefixes],
-            limits=list(limits),
-            beam=settings.beam_size,
-            n_best=settings.n_best,
-            length_penalty=settings.length_penalty,
-            no_repeat=settings.no_repeat_ngram,
-            never=list(settings.reserved),
-            rows=rows or self._rows,
+        found = _computed(
+            lambda: self._session.search(
+                [list(ids) for ids in sources],
+                prefixes=[list(ids) for ids in prefixes],
+                limits=list(limits),
+                beam=settings.beam_size,
+                n_best=settings.n_best,
+                length_penalty=settings.length_penalty,
+                no_repeat=settings.no_repeat_ngram,
+                never=list(settings.reserved),
+                rows=self._rows if rows is None else rows,
+            ),
+            {
+                "source": sources,
+                "prefix": prefixes,
+                "limits": [limits],
+                "reserved ids": [settings.reserved],
+                "settings": [(settings.beam_size, settings.n_best, settings.no_repeat_ngram, rows or 1)],
+            },
         )
         return [
             [
@@ -102,12 +117,18 @@ class Engine:
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log-probability (natural) of each token of each target; NaN where the model gives no number."""
-        return self._session.score([list(ids) for ids in sources], [list(ids) for ids in targets])
+        return _computed(
+            lambda: self._session.score([list(ids) for ids in sources], [list(ids) for ids in targets]),
+            {"source": sources, "target": targets},
+        )
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
         """For each pair the last layer's attention over the source, the mean over heads: float32 (T, S)."""
-        found = self._session.attend([list(ids) for ids in sources], [list(ids) for ids in targets])
-        return [np.array(weights, dtype=np.float32).reshape(target, source) for target, source, weights in found]
+        found = _computed(
+            lambda: self._session.attend([list(ids) for ids in sources], [list(ids) for ids in targets]),
+            {"source": sources, "target": targets},
+        )
+        return [np.asarray(weights, dtype=np.float32).reshape(target, source) for target, source, weights in found]
 
 
 def cores() -> int:
@@ -126,12 +147,64 @@ def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist 
 
     try:
         model = Model.load(**native_arguments(packed))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise EngineError(
+            f"engine: {packed.path}: {_line(error)}. Delete the file if it is damaged; it is made again when it is "
+            "needed."
+        ) from error
+    try:
+        given = {} if shortlist is None else {"shortlist": shortlist.native()}
+        return Session(model, kernels=kernels, threads=threads, **given)
+    except (ValueError, TypeError) as error:
+        reason = _line(error) if isinstance(error, ValueError) else f"threads are {threads}; wanted 1 to 1024"
+        raise EngineError(
+            f"engine: {reason}. Leave kernels and threads away, and the engine takes what the processor has."
+        ) from error
+
+
+def _computed(call: Callable[[], Result], given: dict[str, Iterable[object]]) -> Result:
+    """What the compiled engine gives; what it refuses is an EngineError that says where in ``given`` the fault lies."""
+    try:
+        return call()
+    except (TypeError, OverflowError) as error:
+        raise EngineError(
+            f"engine: {_wrong_number(given) or _line(error)}. Give ids that the model's tokenizer "
+            "made, and smaller limits."
+        ) from error
     except ValueError as error:
         raise EngineError(
-            f"engine: {packed.path}: {error}. Delete the file if it is damaged; it is made again when it is needed."
+            f"engine: {_line(error)}. Mend what was asked, or use the model that it was meant for."
         ) from error
     try:
         given = {} if shortlist is None else {"shortlist": shortlist.native()}
         return Session(model, kernels=kernels, threads=threads, **given)
     except ValueError as error:
         raise EngineError(f"engine: {error}.") from error
+    except MemoryError as error:
+        raise EngineError(
+            "engine: memory does not suffice for the sentences under way. Cut the longest ones, lower their limits or "
+            "the beam, or ask for fewer rows or threads at once."
+        ) from error
+
+
+def _wrong_number(given: dict[str, Iterable[object]]) -> str | None:
+    """Where the first number stands that is no whole one of 32 bits."""
+    for name, rows in given.items():
+        for place, ids in enumerate(rows, start=1):
+            if not isinstance(ids, Iterable):
+                return f"{name} {place} is {str(ids)[:40]!r}; wanted a list of token ids"
+            for number in cast("Iterable[object]", ids):
+                if not _is_whole(number):
+                    return f"{name} {place} holds {str(number)[:40]!r}; wanted whole numbers of 32 bits"
+    return None
+
+
+def _is_whole(number: object) -> bool:
+    try:
+        return -(2**31) <= index(number) < 2**31  # pyright: ignore[reportArgumentType] - that is the question
+    except TypeError:
+        return False
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().split("\n", maxsplit=1)[0].rstrip(".")

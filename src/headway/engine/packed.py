@@ -13,6 +13,7 @@ from headway.config.schema import ModelConfig
 from headway.engine.pack import (
     FORMAT_VERSION,
     PRECISIONS,
+    check_supported,
     pack_folder,
     packed_metadata,
     packed_path,
@@ -21,6 +22,8 @@ from headway.engine.pack import (
 from headway.errors import EngineError, FolderError
 from headway.folder.contents import ModelFolder
 from headway.folder.weights import Array, open_weights
+
+SIZES_END = 2**31  # the compiled engine counts in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,11 @@ def open_packed(
 
 
 def read_packed(path: Path) -> PackedModel:
-    """Read a packed file. Raises FolderError where it is damaged, EngineError where it is of another version."""
+    """Read a packed file. Raises FolderError where it is damaged, EngineError where it is of another version.
+
+    The file stays mapped: whoever writes it again writes another beside it and renames that, as ``pack_folder`` does.
+    A program that cuts it short in place ends the processes that have it mapped; the system does so with every file.
+    """
     weights = open_weights(path)
     metadata = weights.metadata
     if metadata.get("format") != str(FORMAT_VERSION) or metadata.get("precision") not in PRECISIONS:
@@ -76,7 +83,14 @@ def read_packed(path: Path) -> PackedModel:
         raise EngineError(
             f"engine/packed: the configuration in {path} is not valid. Delete the file; it is made again when needed."
         ) from error
-    return PackedModel(path, config, metadata["precision"], weights.arrays())
+    check_supported(config)
+    try:
+        return PackedModel(path, config, metadata["precision"], weights.arrays())
+    except ValueError as error:  # the file was replaced between the reading of its header and that of its arrays
+        raise EngineError(
+            f"engine/packed: the arrays of {path} are not those of its header. Read it again, and delete it if that "
+            "does not help; it is made again when it is needed."
+        ) from error
 
 
 def _nobody(_: str) -> None:
@@ -92,23 +106,9 @@ def native_arguments(packed: PackedModel) -> dict[str, Any]:
             arrays.setdefault(f"source_embedding.{name}", arrays[f"output.{name}"])
     layers = config.num_encoder_layers, config.num_decoder_layers
     encoder, decoder = RESIDUAL_SCALINGS[config.residual_scaling](*layers)
+    sizes = _sizes(config)
     return {
-        "sizes": {
-            "d_model": config.d_model,
-            "d_ff": config.d_ff,
-            "num_heads": config.num_heads,
-            "num_kv_heads": config.kv_heads,
-            "d_k": config.key_size,
-            "d_v": config.value_size,
-            "num_encoder_layers": config.num_encoder_layers,
-            "num_decoder_layers": config.num_decoder_layers,
-            "vocab_size": config.vocab_size,
-            "source_vocab_size": config.source_vocab_size or config.vocab_size,
-            "max_positions": config.max_positions,
-            "pre_norm": int(config.norm_placement == "pre"),
-            "centred_norm": int(config.norm == "layer"),
-            "gated": int(config.activation == "swiglu"),
-        },
+        "sizes": sizes,
         "numbers": {
             "norm_epsilon": config.norm_epsilon,
             "encoder_residual": encoder.alpha,
@@ -121,3 +121,29 @@ def native_arguments(packed: PackedModel) -> dict[str, Any]:
         },
         "arrays": {name: array.reshape(-1).view(np.uint8) for name, array in arrays.items()},
     }
+
+
+def _sizes(config: ModelConfig) -> dict[str, int]:
+    sizes = {
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "num_heads": config.num_heads,
+        "num_kv_heads": config.kv_heads,
+        "d_k": config.key_size,
+        "d_v": config.value_size,
+        "num_encoder_layers": config.num_encoder_layers,
+        "num_decoder_layers": config.num_decoder_layers,
+        "vocab_size": config.vocab_size,
+        "source_vocab_size": config.source_vocab_size or config.vocab_size,
+        "max_positions": config.max_positions,
+        "pre_norm": int(config.norm_placement == "pre"),
+        "centred_norm": int(config.norm == "layer"),
+        "gated": int(config.activation == "swiglu"),
+    }
+    for name, size in sizes.items():
+        if size >= SIZES_END:
+            raise EngineError(
+                f"engine/packed: {name} of the model is 2^{size.bit_length() - 1} or more; wanted less than 2^31. "
+                "Delete the packed file if it is damaged; it is made again when it is needed."
+            )
+    return sizes
