@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Ids = Sequence[int]
 Result = TypeVar("Result")
+MOST_THREADS = 1024
 # Hypotheses that a thread works on side by side. Large weights are read once for many of them; weights that stay in the
 # cache leave room for the keys and values of some only.
 ROWS = 128
@@ -56,7 +57,7 @@ class Engine:
         shortlist: Shortlist | None = None,
     ) -> None:
         self.packed = packed
-        self._session = _open(packed, cores() if threads is None else threads, kernels, shortlist)
+        self._session = _open(packed, min(cores(), MOST_THREADS) if threads is None else threads, kernels, shortlist)
         size = sum(array.nbytes for array in packed.arrays.values())
         self._rows = CACHED_ROWS if size <= CACHED_BYTES else ROWS
 
@@ -156,9 +157,9 @@ def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist 
         given = {} if shortlist is None else {"shortlist": shortlist.native()}
         return Session(model, kernels=kernels, threads=threads, **given)
     except (ValueError, TypeError) as error:
-        reason = _line(error) if isinstance(error, ValueError) else f"threads are {threads}; wanted 1 to 1024"
+        reason = _line(error) if isinstance(error, ValueError) else f"threads are {threads}; wanted 1 to {MOST_THREADS}"
         raise EngineError(
-            f"engine: {reason}. Leave kernels and threads away, and the engine takes what the processor has."
+            f"engine: {reason}. Leave it away, and the engine takes what the model and the processor have."
         ) from error
 
 
@@ -175,11 +176,6 @@ def _computed(call: Callable[[], Result], given: dict[str, Iterable[object]]) ->
         raise EngineError(
             f"engine: {_line(error)}. Mend what was asked, or use the model that it was meant for."
         ) from error
-    try:
-        given = {} if shortlist is None else {"shortlist": shortlist.native()}
-        return Session(model, kernels=kernels, threads=threads, **given)
-    except ValueError as error:
-        raise EngineError(f"engine: {error}.") from error
     except MemoryError as error:
         raise EngineError(
             "engine: memory does not suffice for the sentences under way. Cut the longest ones, lower their limits or "
