@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow check format clean
+.PHONY: help install demo test test-slow check check-native format clean
 
 help:
 	@echo "make demo [TO=de|fr|zh]   train a translator in minutes and see it translate"
 	@echo "make test                 run the tests"
 	@echo "make check                format, lint, types, floors, spelling"
+	@echo "make check-native         the engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make test-slow            run the long tests too"
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard native/cpp/* native/src/headway_native/*) native/CMakeLists.txt native/pyproject.toml
@@ -38,6 +39,9 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/codespell
+
+check-native: $(STAMP)
+	native/check.sh $(BIN)/python
 
 format: $(STAMP)
 	$(BIN)/ruff format .
