@@ -92,6 +92,26 @@ def test_memory_that_ends_on_any_thread_is_an_error_and_the_engine_goes_on(tmp_p
 
 
 @needs_limit
+def test_memory_grows_neither_with_the_square_of_a_length_nor_with_the_batch(tmp_path):
+    script = """
+    import resource
+    engine = Engine(packed, threads=1)
+    search(engine)
+    asked = {"settings": SearchSettings(beam_size=2)}
+    def ask(sources):
+        return engine.search(sources, prefixes=[()] * len(sources), limits=[8] * len(sources), **asked)
+    long = [[5 + place % 50 for place in range(5000)]]
+    many = [[5 + (row + place) % 50 for place in range(19)] for row in range(10_000)]
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    # one square of 5,000 floats is 100 MB; the caches of 10,000 sentences are 106 MB
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 45_000_000, resource.RLIM_INFINITY))
+    assert len(ask(long)[0]) == 1
+    assert len(ask(many)) == 10_000
+    """
+    assert run(tmp_path, script) == ""
+
+
+@needs_limit
 def test_an_engine_that_gets_no_more_threads_computes_with_fewer(tmp_path):
     script = """
     import resource
