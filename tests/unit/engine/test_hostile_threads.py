@@ -86,7 +86,7 @@ def test_memory_that_ends_on_any_thread_is_an_error_and_the_engine_goes_on(tmp_p
         else:
             raise SystemExit("the memory sufficed")
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert engine.score(sources, targets) == Engine(packed, threads=1).score(sources, targets)
+    assert engine.score([[5, 3], [6, 3]], targets) == Engine(packed, threads=1).score([[5, 3], [6, 3]], targets)
     """
     assert run(tmp_path, script, packed_model(config)) == ""
 
@@ -249,7 +249,7 @@ def test_ctrl_c_ends_a_call_whether_it_computes_or_waits_and_the_engine_goes_on(
 def test_eight_threads_that_call_at_once_get_what_one_gets(threads):
     engine, alone = small_engine(threads=threads), small_engine()
     settings = SearchSettings(beam_size=3, n_best=2)
-    batches = [drawn_sources(count, seed=count) for count in (1, 2, 3, 5, 7, 11, 13, 17)]
+    batches = [drawn_sources(count, seed=count) for count in (1, 2, 3, 4, 5, 6, 7, 11)]
 
     def computed(engine, sources):
         limits = [len(source) + 9 for source in sources]
@@ -258,7 +258,7 @@ def test_eight_threads_that_call_at_once_get_what_one_gets(threads):
 
     expected = [computed(alone, sources) for sources in batches]
     with ThreadPoolExecutor(8) as callers:
-        for _ in range(3):
+        for _ in range(2):
             assert list(callers.map(lambda sources: computed(engine, sources), batches)) == expected
 
 
