@@ -1,7 +1,9 @@
-// A few threads that do parts of one piece of work together, many times a millisecond.
+// A few threads that do parts of one piece of work together, many times a millisecond. Each begins with a part of its own
+// and then takes what is left, so nobody waits for a thread that has no core just now.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -26,44 +28,45 @@ class Team {
     }
     void set_looker(std::function<void()> looker) { looker_ = std::move(looker); }
 
-    // Calls ``work(begin, end, member)`` for parts of 0 ... count - 1, side by side; comes back when all are done. Parts
-    // begin at multiples of ``grain``. What ``work`` throws on any thread is thrown here when all have ended: the first
+    // Calls ``work(begin, end, part)`` for parts of 0 ... count - 1, side by side; comes back when all are done. Parts
+    // begin at multiples of ``grain``; there are at most ``size()``, and where they begin depends on nothing else. What ``work`` throws on any thread is thrown here when all have ended: the first
     // of several; the team can be used again.
     template <class Work> void share(int count, int grain, const Work &work) {
         const int grains = (count + grain - 1) / grain;
-        const int members = grains < size() ? grains : size();
-        if (members <= 1) {
+        const int parts = grains < size() ? grains : size();
+        if (parts <= 1) {
             if (count > 0) work(0, count, 0);
             return;
         }
-        const auto part = [&](int member) {
-            if (member >= members) return;
-            const int begin = static_cast<int>(static_cast<long long>(grains) * member / members) * grain;
-            const int end = static_cast<int>(static_cast<long long>(grains) * (member + 1) / members) * grain;
-            work(begin, end < count ? end : count, member);
+        const auto run_part = [&](int part) {
+            const int begin = static_cast<int>(static_cast<long long>(grains) * part / parts) * grain;
+            const int end = static_cast<int>(static_cast<long long>(grains) * (part + 1) / parts) * grain;
+            work(begin, end < count ? end : count, part);
         };
-        run({[](const void *what, int member) { (*static_cast<const decltype(part) *>(what))(member); }, &part});
+        run({[](const void *what, int part) { (*static_cast<const decltype(run_part) *>(what))(part); }, &run_part}, parts);
     }
 
   private:
-    // What a member calls; a plain pointer, for a round must not need memory.
-    struct Part {
-        void (*call)(const void *what, int member) = nullptr;
+    // What is called for a part; a plain pointer, for a round must not need memory.
+    struct Work {
+        void (*call)(const void *what, int part) = nullptr;
         const void *what = nullptr;
     };
 
-    void run(const Part &part);
+    void run(const Work &work, int parts);
     void help(int member);
-    void attempt(int member);
+    void take_parts(unsigned round, int member);
+    void attempt(int part);
     void end();
 
     std::vector<std::thread> helpers_;
     std::function<void()> looker_;
-    Part part_;
+    Work work_;
     std::atomic<bool> has_failed_{false};
     std::exception_ptr failure_; // of the member that set has_failed_
-    std::atomic<unsigned> round_{0}; // rises with each piece of work
-    std::atomic<int> missing_{0};    // helpers that have not done theirs
+    std::atomic<unsigned> round_{0};   // rises with each piece of work
+    std::atomic<uint64_t> untaken_{0}; // the round, and below it a bit for each part that nobody has taken
+    std::atomic<int> missing_{0};      // parts that are not done
     std::atomic<bool> over_{false};
 };
 
