@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:?the Python to build for and to test with}
 tests=${CHECK_TESTS:-tests/unit/engine}
-build=native/build/sanitized
-place=native/build/sanitized-package
+build=$PWD/native/build/sanitized
+place=$PWD/native/build/sanitized-package
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$place" \
   --config-settings=build-dir="$build" --config-settings=cmake.define.HEADWAY_SANITIZE=ON ./native
@@ -40,5 +40,5 @@ done
 # Python's own memory is never freed in full, so leaks are not looked for.
 export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export PYTHONPATH="$PWD/$place"
+export PYTHONPATH="$place"
 LD_PRELOAD="$preload" "$python" -m pytest -p no:xdist -p no:cacheprovider "$tests"

@@ -29,8 +29,8 @@ class Team {
     void set_looker(std::function<void()> looker) { looker_ = std::move(looker); }
 
     // Calls ``work(begin, end, part)`` for parts of 0 ... count - 1, side by side; comes back when all are done. Parts
-    // begin at multiples of ``grain``; there are at most ``size()``, and where they begin depends on nothing else. What ``work`` throws on any thread is thrown here when all have ended: the first
-    // of several; the team can be used again.
+    // begin at multiples of ``grain``; there are at most ``size()``, and where they begin depends on nothing else. What
+    // ``work`` throws on any thread is thrown here when all have ended: the first of several; the team can be used again.
     template <class Work> void share(int count, int grain, const Work &work) {
         const int grains = (count + grain - 1) / grain;
         const int parts = grains < size() ? grains : size();
