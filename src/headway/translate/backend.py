@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -75,31 +76,46 @@ def choose(folders: "Sequence[ModelFolder]", compute: Compute) -> Choice:
     Raises TranslationError for wishes that cannot be met, MissingExtraError where what would compute is not installed.
     """
     compute.check()
-    obstacle, is_told = _obstacle(folders, compute)
-    if not obstacle:
+    obstacle = _obstacle(folders, compute)
+    if obstacle is None:
         return Choice("native", "int8" if compute.precision == "auto" else compute.precision)
     for option, what in compute.of_the_engine.items():
-        raise TranslationError(f"translate/backend: {what}, but {obstacle}. Leave {option} out, and torch computes.")
-    _check_torch(obstacle)
-    return Choice("torch", "float32", obstacle if is_told else "")
+        raise TranslationError(
+            f"translate/backend: {what}, but {obstacle.what}. Leave {option} out, and torch computes{obstacle.remedy}."
+        )
+    _check_torch(obstacle.what, or_else=obstacle.remedy)
+    return Choice("torch", "float32", obstacle.what if obstacle.is_told else "")
 
 
-def _obstacle(folders: "Sequence[ModelFolder]", compute: Compute) -> tuple[str, bool]:
-    """Why the compiled engine does not compute, empty if it does; and whether a user would expect that it does."""
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """Why the compiled engine does not compute, and whether a user would expect that it does.
+
+    ``remedy``: the end of a sentence, what to do so that it computes.
+    """
+
+    what: str
+    is_told: bool = True
+    remedy: str = ""
+
+
+def _obstacle(folders: "Sequence[ModelFolder]", compute: Compute) -> _Obstacle | None:
+    """What keeps the compiled engine from computing, if anything."""
     if compute.engine == "torch":
-        return "torch was asked for", False
+        return _Obstacle("torch was asked for", is_told=False)
     if compute.device not in ("auto", "cpu"):
-        return f"the device {compute.device} was asked for", False
+        return _Obstacle(f"the device {compute.device} was asked for", is_told=False)
     if compute.engine == "auto" and compute.device == "auto" and has_gpu():
-        return "there is a GPU, on which torch computes", False
-    lacking = ""
+        return _Obstacle("there is a GPU, on which torch computes", is_told=False, remedy="; or add --device cpu")
+    found = None
     if len(folders) > 1:
-        lacking = "the engine does not join several models"
+        found = _Obstacle("the engine does not join several models")
     elif names := unsupported(folders[0].config.model):
-        lacking = f"the engine does not run {' and '.join(names)}"
+        found = _Obstacle(f"the engine does not run {' and '.join(names)}")
     elif not is_installed():
-        lacking = "headway-native, the engine for CPUs, is not installed"
-    return lacking, True
+        what = "headway-native, the engine for CPUs, is not installed"
+        found = _Obstacle(what, remedy="; or run: pip install headway-native")
+    return found
 
 
 def has_gpu() -> bool:
@@ -214,12 +230,12 @@ def choose_device(name: str) -> "torch.device":
     return torch.device(name)
 
 
-def _check_torch(obstacle: str) -> None:
-    """Say which extra is missing where torch is."""
+def _check_torch(obstacle: str, *, or_else: str = "") -> None:
+    """Say which extra is missing where torch is; ``or_else`` is what would do without it."""
     if find_spec("torch") is None:
         raise MissingExtraError(
             f"translate/backend: {obstacle}, and torch, which would compute, is not installed. "
-            "Run: pip install 'headway[train]'"
+            f"Run: pip install 'headway[train]'{or_else}"
         )
 
 

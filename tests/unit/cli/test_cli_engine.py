@@ -125,7 +125,8 @@ def test_an_engine_that_is_not_installed_is_told_with_what_computes(path, lines,
     told = [line for line in capsys.readouterr().err.splitlines() if "torch" in line]
     assert told == ["headway: headway-native, the engine for CPUs, is not installed: torch computes"]
     assert main(["translate", lines, "-m", str(path), "--engine", "native"]) == 2
-    assert "Leave --engine native out, and torch computes." in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "Leave --engine native out, and torch computes; or run: pip install headway-native." in refused
 
 
 def test_what_the_search_lacks_is_told_once_for_all_lines(path, lines, capsys):

@@ -206,6 +206,8 @@ def test_torch_computes_where_there_is_a_gpu_unless_the_cpu_or_the_engine_is_ask
     assert chosen(path, Compute()) == Choice("torch", "float32")
     assert chosen(path, Compute(device="cpu")).engine == "native"
     assert chosen(path, Compute(engine="native")).engine == "native"
+    with pytest.raises(TranslationError, match=r"a GPU, .* torch computes; or add --device cpu\.$"):
+        chosen(path, Compute(precision="int8"))
 
 
 @pytest.mark.usefixtures("with_engine")
@@ -251,8 +253,11 @@ def test_a_wish_that_cannot_be_met_is_an_error_with_the_remedy(tmp_path, wish, m
 @pytest.mark.usefixtures("no_torch")
 def test_where_neither_is_installed_both_are_named(path, monkeypatch):
     monkeypatch.setattr(backend, "is_installed", lambda: False)
-    with pytest.raises(MissingExtraError, match=r"headway-native, .* is not installed, and torch, .* not installed"):
+    with pytest.raises(
+        MissingExtraError, match=r"headway-native, .* is not installed, and torch, .* not installed"
+    ) as told:
         Translator.from_folder(path)
+    assert "Run: pip install 'headway[train]'; or run: pip install headway-native" in str(told.value)
 
 
 @pytest.mark.parametrize("visible", ["", "-1"])
