@@ -15,6 +15,13 @@ from headway.folder.weights import Array, open_weights, stream_weights
 FORMAT_VERSION = 1
 PRECISIONS = ("int8", "float32")
 ROLES = ("query", "key", "value")
+RUNS = {  # values that the engine knows of each part; a new one takes the torch path until it stands here
+    "positions": ("none", "sinusoidal", "learned", "rope", "alibi"),
+    "norm_placement": ("post", "pre"),
+    "norm": ("layer", "rms"),
+    "activation": ("relu", "gelu", "silu", "swiglu"),
+    "residual_scaling": ("none", "deepnorm"),
+}
 
 
 def packed_path(folder: Path, precision: str) -> Path:
@@ -66,11 +73,10 @@ def fingerprint(path: Path) -> str:
 
 def unsupported(config: ModelConfig) -> list[str]:
     """What a model has that the engine does not run, by name."""
-    names = {
-        f"positions {config.positions}": config.positions == "t5",
-        f"attention_window {config.attention_window}": config.attention_window is not None,
-    }
-    return [name for name, is_found in names.items() if is_found]
+    found = [f"{part} {getattr(config, part)}" for part, known in RUNS.items() if getattr(config, part) not in known]
+    if config.attention_window is not None:
+        found.append(f"attention_window {config.attention_window}")
+    return found
 
 
 def check_supported(config: ModelConfig) -> None:

@@ -159,3 +159,10 @@ def test_weights_of_another_model_are_refused_by_name(tmp_path):
     with pytest.raises(EngineError, match=r"the weights have no decoder\.layers\.1\.feed_forward\.inner\.weight"):
         open_packed(folder)
     assert [path.name for path in tmp_path.glob("packed-*")] == []
+
+
+@pytest.mark.parametrize("part", pack.RUNS)
+def test_a_value_that_the_engine_was_not_taught_is_named_as_unsupported(part):
+    config = ModelConfig(vocab_size=29)
+    assert pack.unsupported(config) == []
+    assert pack.unsupported(config.model_copy(update={part: "new"})) == [f"{part} new"]
