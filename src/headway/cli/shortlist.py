@@ -93,7 +93,10 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         raise click.UsageError("found --from and SOURCE; wanted one of them: a table, or text to learn from.")
     if len(files) > 2:
         raise click.UsageError(f"found {len(files)} files; wanted SOURCE and TARGET, or one of both sides.")
+    if table is not None and compare and validation is None:
+        raise click.UsageError("--compare needs text to translate: give --validation SOURCE TARGET.")
     folder = ModelFolder.open(model)
+    given = None if validation is None else _held_files(folder, validation)  # first: a wrong name costs no learning
     numbers = {"frequent": frequent, "per_token": per_token}
     if table is not None:
         made = _from_table(folder, table, numbers)
@@ -101,7 +104,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         made = _from_files(folder, files, numbers, most=pairs, tag=tag or "", threads=threads, hold=validation is None)
     else:
         made = _from_run(folder, numbers, most=pairs, threads=threads)
-    held = made.held if validation is None else _held_files(folder, validation)
+    held = given or made.held
     if compare and held is None:
         raise click.UsageError("--compare needs text to translate: give --validation SOURCE TARGET.")
     path = out or model / "shortlist.safetensors"
@@ -123,6 +126,7 @@ def _from_run(folder: "ModelFolder", numbers: dict[str, int], *, most: int, thre
     learnt = learn_shortlist(
         folder, pairs_of_run(prepared, most=most), threads=threads, on_progress=_tell_progress, **numbers
     )
+    _end_progress()
     sources, references = prepared.texts("validation")
     tags = prepared.tags("validation") if folder.config.tags else None
     held = _Held("the run's validation text", sources, references, tags) if sources else None
@@ -146,6 +150,7 @@ def _from_files(
     learning, last = texts[: len(texts) - kept], texts[len(texts) - kept :]
     ids = pairs_of_texts(folder, learning, tag=tag)
     learnt = learn_shortlist(folder, ids, threads=threads, on_progress=_tell_progress, **numbers)
+    _end_progress()
     held = _Held("the last of the files", [one for one, _ in last], [other for _, other in last]) if last else None
     return _learnt(learnt, "of the files", held)
 
@@ -207,7 +212,13 @@ def _compare(model: Path, path: Path, held: _Held, *, tag: str | None, threads: 
 
 def _tell_progress(pairs: int) -> None:
     if sys.stderr.isatty():
-        click.echo(f"\rlearnt from {pairs:,} pairs ", nl=False, err=True)
+        click.echo(f"\r\x1b[Klearnt from {pairs:,} pairs", nl=False, err=True)
+
+
+def _end_progress() -> None:
+    """Take the line of progress away: the table begins there."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _rows(

@@ -118,6 +118,22 @@ def test_what_only_torch_computes_is_refused_with_a_shortlist(model, files, caps
         Translator.from_folder(model.path, engine="torch", shortlist="s")
 
 
+def test_what_it_cannot_be_measured_on_is_refused_before_it_learns(model, files, capsys, monkeypatch):
+    monkeypatch.setattr("headway.translate.shortlist.learn_shortlist", lambda *_, **__: pytest.fail("it learns"))
+    given = ["shortlist", "-m", model.path, "--out", "s"]
+    assert "nowhere does not exist" in refused(capsys, *given, "a.en", "a.de", "--validation", "a.en", "nowhere")
+    assert "give --validation" in refused(capsys, *given, "--from", "lex", "--compare")
+    assert not (files / "s").exists()
+
+
+def test_on_a_terminal_the_line_of_progress_is_gone_before_the_table(model, files, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["shortlist", "a.en", "a.de", "-m", str(model.path), "--out", "s"]) == 0
+    shown = capsys.readouterr().err
+    assert "learnt from 46 pairs" in shown
+    assert shown.endswith("\r\x1b[K")
+
+
 def test_it_refuses_what_it_cannot_learn_from(model, files, capsys):
     assert "holds no training data of a run" in refused(capsys, "shortlist", "-m", model.path)
     assert "found --from and SOURCE" in refused(capsys, "shortlist", "a.en", "-m", model.path, "--from", "lex")
