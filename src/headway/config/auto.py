@@ -267,7 +267,7 @@ def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     like = "the paper's"
     if scale.batch_tokens < 25_000:
         like = "small batches for small corpora (Sennrich and Zhang 2019)"
-    if scale.optimizer == "muon":
+    if scale.optimizer == said.text("train.optimizer", scale.optimizer) == "muon":
         like = f"{like}, which help Muon: {_FOUND}"
     reason = f"{steps} an epoch of some {_round(tokens):,} tokens a side; {like}"
     yield "train.batch_tokens", scale.batch_tokens, reason

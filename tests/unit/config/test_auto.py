@@ -1,6 +1,7 @@
 """--preset auto: what is chosen for which corpus, by hand and by laws, and that what is given stays."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -25,8 +26,8 @@ def values(facts):
     return {choice.key: choice.value for choice in choose(facts, {})}
 
 
-def reason(facts, key):
-    return next(choice.reason for choice in choose(facts, {}) if choice.key == key)
+def reason(facts, key, given=MappingProxyType({})):
+    return next(choice.reason for choice in choose(facts, given) if choice.key == key)
 
 
 def config_of(facts, *overrides):
@@ -362,6 +363,8 @@ def test_reasons_say_where_muon_comes_from_and_why_a_run_goes_to_its_end():
     assert reason(LARGE, "train.max_steps").endswith("early stopping ends most runs sooner")
     assert "nothing else was measured" in reason(LARGE, "train.optimizer")
     assert "validation gains no more" in reason(LARGE, "train.early_stopping")
+    assert "which help Muon" in reason(SMALL, "train.batch_tokens")
+    assert "Muon" not in reason(SMALL, "train.batch_tokens", {"train.optimizer": "adam"})
 
 
 @pytest.mark.parametrize("wrong", ["x", "-3", "0", "1.5", "true", '""'])
