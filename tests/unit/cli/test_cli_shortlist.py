@@ -11,6 +11,7 @@ from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, ModelFolder, write_folder
 from headway.model.build import build_transformer, export_weights
 from headway.text.bpe import learn_bpe
+from headway.translate import backend
 from headway.translate.translator import Translator
 
 pytest.importorskip("headway_native", reason="headway-native is not built here")
@@ -34,6 +35,11 @@ def model(tmp_path_factory):
         target_tokenizer=tokenizer,
         card="",
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu(monkeypatch):
+    monkeypatch.setattr(backend, "has_gpu", lambda: False)
 
 
 @pytest.fixture

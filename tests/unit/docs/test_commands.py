@@ -88,6 +88,7 @@ def workshop(tmp_path_factory):
     environment = {
         **{name: value for name, value in os.environ.items() if name != "HEADWAY_DATA"},
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "CUDA_VISIBLE_DEVICES": "",  # the pages tell of a CPU
         "OMP_NUM_THREADS": "1",
         "LC_ALL": "C.UTF-8",
     }

@@ -1,5 +1,6 @@
 """What computes a translation: the compiled engine where it can, torch for what it lacks, and why, by name."""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -98,7 +99,8 @@ def chosen(path, compute, count=1):
 def test_translating_scoring_aligning_and_evaluating_never_import_torch(path, tmp_path, way):
     needs_engine()
     command = [sys.executable, "-c", WITHOUT_TORCH, str(path), way]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert "torch" not in done.stderr
 
@@ -165,7 +167,7 @@ def test_sentences_without_phrases_stay_with_the_engine(native, other, notices):
 )
 def test_torch_never_takes_the_place_of_an_engine_that_was_asked_for(path, wish, words):
     needs_engine()
-    translator = Translator.from_folder(path, **wish)
+    translator = Translator.from_folder(path, "cpu", **wish)
     with pytest.raises(TranslationError, match=f"the engine's search has no sampling. {words}"):
         translator.translate(["the cat"], decoding=Decoding(sampling=Sampling()))
     # What a placeholder that was lost is sought by is only a second try: there are others, without phrases.
