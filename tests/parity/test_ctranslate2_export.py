@@ -87,8 +87,8 @@ def write_own(path, *, shared=True, model="bpe", tokenizer=None, search=None, sh
 def scrambled(config, sharper, ending):
     """Weights with which outputs follow the source; and end early, where EOS has a longer row than other tokens.
 
-    Sharper ones round worse, most of all in gated networks: at twice the weights one mix of parts in 195 had scores that
-    float64 puts 1.0e-4 from ours and 0.6e-4 from the library's.
+    Sharper ones round worse, most of all in gated networks: at twice the weights one mix of parts in 195 had scores
+    that float64 puts 1.0e-4 from ours and 0.6e-4 from the library's.
     """
     built = build_transformer(config)
     generator = torch.Generator().manual_seed(3)
