@@ -13,7 +13,7 @@ namespace headway {
 namespace {
 
 constexpr size_t SCORED_TOKENS = 2048; // target tokens of one forced pass, or one target if that is longer
-constexpr size_t ENCODED_TOKENS = 4096; // source tokens of one encoder pass, or one source if that is longer
+constexpr size_t ENCODED_TOKENS = 4096; // source tokens with which an encoder pass takes no more sources
 constexpr int MOST_THREADS = 1024;
 constexpr std::chrono::milliseconds PATIENCE(50); // between two looks at whether a call is to end
 
@@ -51,20 +51,26 @@ class Engine::Watch {
     // One thread of the call has failed and will say why: the others are to end.
     void fail() { has_failed_ = true; }
 
+    // One thread has found nothing left to take: those that still wait to begin are not needed.
+    void end() { has_ended_ = true; }
+    bool has_ended() const { return has_ended_; }
+
   private:
     const Cancel &cancel_;
     const Poll &poll_;
     const std::thread::id caller_ = std::this_thread::get_id();
     std::chrono::steady_clock::time_point polled_ = std::chrono::steady_clock::now();
     std::atomic<bool> has_failed_{false};
+    std::atomic<bool> has_ended_{false};
 };
 
-// A replica, and the threads that it computes with, for the time of a call.
+// A replica, and the threads that it computes with, for the time of a call; none where the call's other threads have
+// taken everything while this one waited, for a call must not wait for others' work when its own is done.
 class Engine::Loan {
   public:
     Loan(Engine &engine, bool is_wide, Watch &watch)
         : pool_(engine.pool()), is_wide_(is_wide), threads_(is_wide ? engine.threads_ : 1) {
-        wait(watch);
+        if (!wait(watch)) return;
         try {
             if (!replica_) replica_ = std::make_unique<Replica>(*engine.model_, *engine.kernels_, threads_);
             replica_->team.set_looker([&watch] { watch.look(); });
@@ -75,6 +81,7 @@ class Engine::Loan {
         }
     }
     ~Loan() {
+        if (!replica_) return;
         // What an exception has left half done is made anew when it is needed.
         if (std::uncaught_exceptions() > exceptions_) replica_.reset();
         if (replica_) replica_->team.set_looker(nullptr);
@@ -83,14 +90,16 @@ class Engine::Loan {
     Loan(const Loan &) = delete;
     Loan &operator=(const Loan &) = delete;
 
+    explicit operator bool() const { return replica_ != nullptr; }
     Replica &operator*() { return *replica_; }
 
   private:
-    void wait(Watch &watch) {
+    // Whether the threads were given.
+    bool wait(Watch &watch) {
         std::unique_lock lock(pool_.mutex);
         const auto own = pool_.waiting.insert(pool_.waiting.end(), this);
         try {
-            while (pool_.waiting.front() != this || pool_.free < threads_) {
+            while (!watch.has_ended() && (pool_.waiting.front() != this || pool_.free < threads_)) {
                 pool_.freed.wait_for(lock, PATIENCE);
                 lock.unlock();
                 watch.look();
@@ -104,14 +113,19 @@ class Engine::Loan {
             throw;
         }
         pool_.waiting.erase(own);
-        pool_.free -= threads_;
-        auto &idle = is_wide_ ? pool_.wide : pool_.narrow;
-        if (!idle.empty()) {
-            replica_ = std::move(idle.back());
-            idle.pop_back();
-        }
+        const bool is_given = !watch.has_ended();
+        if (is_given) take();
         lock.unlock();
         pool_.freed.notify_all();
+        return is_given;
+    }
+
+    void take() {
+        pool_.free -= threads_;
+        auto &idle = is_wide_ ? pool_.wide : pool_.narrow;
+        if (idle.empty()) return;
+        replica_ = std::move(idle.back());
+        idle.pop_back();
     }
 
     void give_back() {
@@ -207,7 +221,9 @@ std::vector<std::vector<Hypothesis>> Engine::search(const std::vector<Request> &
               std::max(rows, settings.beam), parts, watch, std::vector<std::vector<Hypothesis>>(requests.size())};
     spread(parts, watch, [&] {
         Loan replica(*this, is_wide, watch);
+        if (!replica) return;
         search_on(*replica, work);
+        watch.end();
     });
     return std::move(work.results);
 }
@@ -280,6 +296,7 @@ std::vector<Result> Engine::forced(const std::vector<Ids> &sources, const std::v
     const bool is_wide = threads_ > 1 && groups.size() < static_cast<size_t>(threads_);
     spread(is_wide ? 1 : threads_, watch, [&] {
         Loan replica(*this, is_wide, watch);
+        if (!replica) return;
         for (size_t group = next++; group < groups.size(); group = next++) {
             watch.look();
             std::vector<const Ids *> own;
@@ -291,6 +308,7 @@ std::vector<Result> Engine::forced(const std::vector<Ids> &sources, const std::v
             std::vector<Result> found = run((*replica).decoder, forced);
             for (size_t i = 0; i < found.size(); ++i) results[groups[group][i]] = std::move(found[i]);
         }
+        watch.end();
     });
     return results;
 }
