@@ -63,9 +63,10 @@ void Vocabulary::divide(const std::vector<Ask> &asks) {
 void Vocabulary::look(Member &member, const std::vector<Ask> &asks, Piece piece) {
     const Part &part = parts_[static_cast<size_t>(piece.part)];
     const int times = (part.count + ROWS - 1) / ROWS;
-    for (int time = 0; time < times; ++time) {
-        const int first = part.count * time / times, last = part.count * (time + 1) / times;
-        look(member, asks, part, part.first_row + first, last - first, piece.chunk);
+    for (int time = 0, first = 0; time < times; ++time) {
+        const int count = (part.count - first + times - time - 1) / (times - time);
+        look(member, asks, part, part.first_row + first, count, piece.chunk);
+        first += count;
     }
 }
 
