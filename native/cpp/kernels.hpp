@@ -99,7 +99,7 @@ struct Kernels {
     // A row, whole blocks of it, to 8 bits: gives its scale and sum; a scale that is no number where the row holds one.
     void (*quantise)(const float *row, int size, int8_t *out, size_t out_size, float *scale, int32_t *sum);
 
-    // Layer normalisation (root mean square alone without ``bias``-like mean: ``centred`` false).
+    // Layer normalisation; that of the root mean square, from which no mean is taken, where ``centred`` is false.
     void (*norm)(const float *row, int size, const float *gain, const float *bias, float epsilon, bool centred,
                  float *out);
     void (*activate)(float *row, int size, Activation activation);
@@ -117,8 +117,8 @@ struct Kernels {
     // Numbers to bfloat16, the nearest one; of two as near, the even one.
     void (*narrow)(const float *from, size_t count, uint16_t *to);
 
-    // Logits of one row and chunk, whole blocks: their largest, and the sum of exp(logit - largest), no number where one
-    // of them is none.
+    // ``size`` logits of one row, with room up to whole blocks: their largest, and the sum of exp(logit - largest), no
+    // number where one of them is none.
     void (*scan)(const float *logits, int size, float *largest, float *sum);
     // The places of those above ``threshold``, in rising order (at most ``size``); gives how many there are.
     int (*above)(const float *logits, int size, float threshold, int32_t *places);
