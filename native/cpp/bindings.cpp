@@ -64,7 +64,9 @@ void check_range(const char *what, long found, long least, long most) {
 
 void check_ids(const std::vector<Ids> &sentences, int vocab_size, const char *what, bool may_be_empty) {
     for (size_t i = 0; i < sentences.size(); ++i) {
-        if (sentences[i].empty() && !may_be_empty) refuse(std::string(what) + " " + std::to_string(i + 1) + " has no tokens; wanted one or more, the end of the sentence among them");
+        if (sentences[i].empty() && !may_be_empty)
+            refuse(std::string(what) + " " + std::to_string(i + 1) +
+                   " has no tokens; wanted one or more, the end of the sentence among them");
         for (const int token : sentences[i])
             if (token < 0 || token >= vocab_size)
                 refuse(std::string(what) + " " + std::to_string(i + 1) + " has the token " + std::to_string(token) +
@@ -181,7 +183,7 @@ class Session {
         std::vector<Request> requests(sources.size());
         for (size_t i = 0; i < sources.size(); ++i) {
             check_limit(i, limits[i], prefixes[i].size(), beam);
-            check_positions(sources[i].size(), static_cast<size_t>(limits[i]));
+            check_positions(i, sources[i].size(), static_cast<size_t>(limits[i]));
             requests[i] = {std::move(sources[i]), std::move(prefixes[i]), limits[i]};
         }
         never.push_back(PAD);
@@ -255,13 +257,14 @@ class Session {
                    " targets; wanted as many of each");
         check_ids(sources, model_->config.source_vocab, "source", false);
         check_ids(targets, model_->config.target_vocab, "target", false);
-        for (size_t i = 0; i < sources.size(); ++i) check_positions(sources[i].size(), targets[i].size());
+        for (size_t i = 0; i < sources.size(); ++i) check_positions(i, sources[i].size(), targets[i].size());
     }
 
-    void check_positions(size_t source, size_t target) const {
+    void check_positions(size_t place, size_t source, size_t target) const {
         const Config &config = model_->config;
         if (config.positions == Positions::learned && std::max(source, target) > static_cast<size_t>(config.max_positions))
-            refuse("a sentence may have " + std::to_string(std::max(source, target)) + " tokens; the model has learned " +
+            refuse("sentence " + std::to_string(place + 1) + " has, or its output may have, " +
+                   std::to_string(std::max(source, target)) + " tokens; the model has learned " +
                    std::to_string(config.max_positions) + " positions");
     }
 
@@ -404,6 +407,17 @@ class Probe {
                                chosen(ACTIVATIONS, name, "the activation"));
     }
 
+    void gate(const std::string &name, const Floats &gates, const Floats &rows, Out &out) const {
+        if (rows.shape(1) % BLOCK != 0 || gates.shape(0) != rows.shape(0) || gates.shape(1) != rows.shape(1) ||
+            out.shape(0) != rows.shape(0) || out.shape(1) != rows.shape(1))
+            refuse("the arrays do not fit, or are no whole blocks");
+        for (size_t row = 0; row < rows.shape(0); ++row) {
+            const size_t at = row * rows.shape(1);
+            kernels_->gate(gates.data() + at, rows.data() + at, static_cast<int>(rows.shape(1)),
+                           chosen(ACTIVATIONS, name, "the activation"), out.data() + at);
+        }
+    }
+
     std::tuple<float, float, std::vector<int>> scan(const Floats &row, float threshold) const {
         check_row(row);
         float peak = 0.0F, sum = 0.0F;
@@ -527,7 +541,7 @@ NB_MODULE(_native, module) {
     const nb::module_ os = nb::module_::import_("os");
     if (nb::hasattr(os, "register_at_fork"))
         os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([calls] { calls->forget(); }));
-    nb::exception<Cancelled>(module, "CancelledError");
+    nb::exception<Cancelled>(module, "CancelledError", PyExc_RuntimeError);
     nb::class_<Cancel>(module, "Cancel").def(nb::init<bool>(), "value"_a = false).def("set", [](Cancel &cancel) { cancel = true; });
     nb::class_<Loaded>(module, "Model")
         .def_static("load", &load, "sizes"_a, "numbers"_a, "names"_a, "arrays"_a);
@@ -556,6 +570,7 @@ NB_MODULE(_native, module) {
         .def("quantise", &Probe::quantise, "row"_a)
         .def("norm", &Probe::norm, "rows"_a, nb::kw_only(), "gain"_a, "bias"_a.none(), "epsilon"_a, "centred"_a, "out"_a.noconvert())
         .def("activate", &Probe::activate, "name"_a, "rows"_a.noconvert())
+        .def("gate", &Probe::gate, "name"_a, "gates"_a, "rows"_a, nb::kw_only(), "out"_a.noconvert())
         .def("scan", &Probe::scan, "row"_a, nb::kw_only(), "threshold"_a)
         .def("attend", &Probe::attend, "query"_a, nb::kw_only(), "key"_a, "value"_a, "offset"_a, "heads"_a, "slope"_a.none(),
              "is_short"_a, "weights"_a.noconvert(), "out"_a.noconvert())

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -98,22 +99,36 @@ class Reader {
 };
 
 void check(const Config &config) {
+    struct Size {
+        const char *name;
+        int found;
+        int least;
+        int most;
+    };
     constexpr int most = 1 << 20;
-    const int sizes[] = {config.d_model,   config.d_ff,      config.heads.queries,  config.heads.keys,
-                         config.heads.d_k, config.heads.d_v, config.encoder_layers, config.decoder_layers};
-    for (const int size : sizes)
-        if (size < 1 || size > most) throw std::invalid_argument("a size of the model lies outside 1 to 1,048,576");
-    if (config.heads.queries > 4096 || config.heads.d_k > 65536 || config.heads.d_v > 65536)
-        throw std::invalid_argument("the heads of the model are too many or too large");
-    if (config.source_vocab < 4 || config.target_vocab < 4 || config.source_vocab > 1 << 27 ||
-        config.target_vocab > 1 << 27)
-        throw std::invalid_argument("a vocabulary of the model has fewer than 4 tokens, or too many");
-    if (config.heads.queries % config.heads.keys != 0)
-        throw std::invalid_argument("heads of keys do not divide heads of queries");
-    if (config.positions == Positions::learned && config.max_positions < 1)
-        throw std::invalid_argument("learned positions have no rows");
-    if (config.positions == Positions::rope && config.heads.d_k % 2 != 0)
-        throw std::invalid_argument("rotary positions need keys of an even size");
+    const Heads &heads = config.heads;
+    const Size sizes[] = {{"d_model", config.d_model, 1, most},
+                          {"d_ff", config.d_ff, 1, most},
+                          {"num_heads", heads.queries, 1, 4096},
+                          {"num_kv_heads", heads.keys, 1, heads.queries},
+                          {"d_k", heads.d_k, 1, 1 << 16},
+                          {"d_v", heads.d_v, 1, 1 << 16},
+                          {"num_encoder_layers", config.encoder_layers, 1, most},
+                          {"num_decoder_layers", config.decoder_layers, 1, most},
+                          {"source_vocab_size", config.source_vocab, 4, 1 << 27},
+                          {"vocab_size", config.target_vocab, 4, 1 << 27},
+                          {"max_positions", config.max_positions, config.positions == Positions::learned ? 1 : 0,
+                           std::numeric_limits<int>::max()}};
+    for (const auto &[name, found, least, greatest] : sizes)
+        if (found < least || found > greatest)
+            throw std::invalid_argument(std::string(name) + " of the model is " + std::to_string(found) + "; wanted " +
+                                        std::to_string(least) + " to " + std::to_string(greatest));
+    if (heads.queries % heads.keys != 0)
+        throw std::invalid_argument("num_kv_heads of the model is " + std::to_string(heads.keys) +
+                                    "; wanted a divisor of num_heads, " + std::to_string(heads.queries));
+    if (config.positions == Positions::rope && heads.d_k % 2 != 0)
+        throw std::invalid_argument("d_k of the model is " + std::to_string(heads.d_k) +
+                                    "; wanted an even number with rotary positions");
 }
 
 // 2^(-8/H), 2^(-16/H) ...; for an H that is no power of two those of the one below, then every second of the one above.

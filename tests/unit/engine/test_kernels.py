@@ -37,9 +37,9 @@ def test_sums_of_8_bit_products_are_those_of_whole_numbers(name, rows, inputs, o
     assert not out[:, outputs:].any()
 
 
+@pytest.mark.parametrize("inputs", [2053, 1 << 16])  # the second: the most that the engine takes
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_largest_numbers_do_not_overflow(name):
-    inputs = 2053
+def test_the_largest_numbers_do_not_overflow(name, inputs):
     weight_OI = np.ones((17, inputs), dtype=np.float32)
     weight_OI[3] = -1
     rows_RI = np.full((5, inputs), 127, dtype=np.int8)
@@ -137,6 +137,18 @@ def test_an_activation_is_that_of_torch(name, activation):
     expected = getattr(torch.nn.functional, activation)(torch.from_numpy(rows.astype(np.float64))).numpy()
     native.Probe(name).activate(activation, rows)
     np.testing.assert_allclose(rows, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+@settings(max_examples=30, deadline=None)
+@given(rows=st.integers(1, 7), blocks=st.integers(1, 5), seed=st.integers(0, 2**32 - 1))
+def test_a_gate_is_that_of_its_activation_times_numpy(name, activation, rows, blocks, seed):
+    gates, numbers = drawn(seed, rows, blocks * BLOCK) * 4, drawn(seed + 1, rows, blocks * BLOCK)
+    activated, out = gates.copy(), np.full_like(gates, 7)
+    native.Probe(name).activate(activation, activated)
+    native.Probe(name).gate(activation, gates, numbers, out=out)
+    np.testing.assert_allclose(out, activated * numbers, rtol=1e-6, atol=1e-30)
 
 
 @pytest.mark.parametrize("name", KERNELS)
