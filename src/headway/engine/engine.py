@@ -85,8 +85,10 @@ class Engine:
         Sources end in EOS. ``limits`` count EOS, ``prefixes`` are what outputs must begin with. A sentence's result
         depends neither on the others nor on threads nor on ``rows``, the hypotheses that a thread works on side by side
         (absent: as suits the size of the model). An empty list: the model gave no finite probability.
+        Sampling and groups of a beam are not there: EngineError.
         """
         check_settings(settings)
+        _check_search(settings)
         check_prefixes(prefixes, limits, settings)
         found = _computed(
             lambda: self._session.search(
@@ -137,6 +139,15 @@ def cores() -> int:
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found
+
+
+def _check_search(settings: SearchSettings) -> None:
+    """Refuse what the engine would leave out in silence."""
+    if settings.sampling is not None or (settings.diversity is not None and settings.diversity.groups > 1):
+        raise EngineError(
+            "engine: the search settings have sampling or diversity groups; the engine has greedy and beam search. "
+            "Leave them away, or let torch search."
+        )
 
 
 def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist | None) -> "Session":

@@ -17,7 +17,7 @@ from packed_models import (
 from headway.config.schema import ModelConfig
 from headway.engine.engine import Engine
 from headway.errors import EngineError, HeadwayError
-from headway.search.settings import SearchSettings
+from headway.search.settings import Diversity, Sampling, SearchSettings
 
 native = pytest.importorskip("headway_native", reason="headway-native is not built here")
 
@@ -167,6 +167,8 @@ def test_a_rule_of_very_long_runs_forbids_nothing(size):
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
+        ({"sampling": Sampling()}, "the search settings have sampling or diversity groups; the engine has greedy"),
+        ({"beam_size": 4, "diversity": Diversity(2)}, "have sampling or diversity groups"),
         ({"beam_size": 0}, "beam size is 0"),
         ({"beam_size": -3}, "beam size is -3"),
         ({"beam_size": 5000, "n_best": 1}, "beam is 5000; wanted 1 to 4096"),
