@@ -15,6 +15,8 @@ from headway.folder.weights import Array, open_weights, stream_weights
 FORMAT_VERSION = 1
 PRECISIONS = ("int8", "float32")
 ROLES = ("query", "key", "value")
+TARGET_EMBEDDING, SOURCE_EMBEDDING = "target_stem.embedding.weight", "source_stem.embedding.weight"
+SHARED_WITH_OUTPUT = {"all": (TARGET_EMBEDDING, SOURCE_EMBEDDING), "target": (TARGET_EMBEDDING,), "none": ()}
 RUNS = {  # values that the engine knows of each part; a new one takes the torch path until it stands here
     "positions": ("none", "sinusoidal", "learned", "rope", "alibi"),
     "norm_placement": ("post", "pre"),
@@ -90,13 +92,16 @@ def check_supported(config: ModelConfig) -> None:
 
 
 def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precision: str) -> Iterator[tuple[str, Array]]:
-    """Every array of the packed file by name. Raises EngineError for weights that are not finite or not all there."""
-    packer = _Packer(weights, is_int8=precision == "int8")
-    yield from packer.matrix("output", ["output.weight"], ["output.bias"])
+    """Every array of the packed file by name.
+
+    Raises EngineError for weights that are not finite, not all there, or more than the configuration asks for.
+    """
+    packer = _Packer(config, weights, is_int8=precision == "int8")
+    yield from packer.matrix("output", ["output.weight"], ["output.bias"] if config.output_bias else [])
     if config.embedding_sharing == "none":
-        yield from packer.matrix("target_embedding", ["target_stem.embedding.weight"])
+        yield from packer.matrix("target_embedding", [TARGET_EMBEDDING])
     if config.embedding_sharing != "all":
-        yield from packer.matrix("source_embedding", ["source_stem.embedding.weight"])
+        yield from packer.matrix("source_embedding", [SOURCE_EMBEDDING])
     if config.positions == "learned":
         for side in ("source", "target"):
             yield f"{side}_positions", packer.row(f"{side}_stem.position.weight")
@@ -107,6 +112,7 @@ def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precisio
     if config.norm_placement == "pre":
         yield from packer.norm("encoder.norm", "encoder.norm")
         yield from packer.norm("decoder.norm", "decoder.norm")
+    packer.check_all_read()
 
 
 def _encoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]:
@@ -121,44 +127,58 @@ def _decoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]
     yield from _self_attention(packer, f"{own}.self_attention", f"{name}.self_attention")
     yield from packer.norm(f"{name}.self_attention.norm", f"{own}.self_sublayer.norm")
     cross = f"{own}.cross_attention"
-    yield from packer.linear(f"{name}.cross_attention.query", [f"{cross}.query"])
-    yield from packer.linear(f"{name}.cross_attention.memory", [f"{cross}.key", f"{cross}.value"])
-    yield from packer.linear(f"{name}.cross_attention.output", [f"{cross}.output"])
+    yield from packer.attention(f"{name}.cross_attention.query", [f"{cross}.query"])
+    yield from packer.attention(f"{name}.cross_attention.memory", [f"{cross}.key", f"{cross}.value"])
+    yield from packer.attention(f"{name}.cross_attention.output", [f"{cross}.output"])
     yield from packer.norm(f"{name}.cross_attention.norm", f"{own}.cross_sublayer.norm")
     yield from _feed_forward(packer, own, name)
 
 
 def _self_attention(packer: "_Packer", own: str, name: str) -> Iterator[tuple[str, Array]]:
-    yield from packer.linear(f"{name}.project", [f"{own}.{role}" for role in ROLES])
-    yield from packer.linear(f"{name}.output", [f"{own}.output"])
+    yield from packer.attention(f"{name}.project", [f"{own}.{role}" for role in ROLES])
+    yield from packer.attention(f"{name}.output", [f"{own}.output"])
 
 
 def _feed_forward(packer: "_Packer", own: str, name: str) -> Iterator[tuple[str, Array]]:
-    gate = [f"{own}.feed_forward.gate"] if packer.has(f"{own}.feed_forward.gate.weight") else []
-    yield from packer.linear(f"{name}.feed_forward.inner", [*gate, f"{own}.feed_forward.inner"])
-    yield from packer.linear(f"{name}.feed_forward.outer", [f"{own}.feed_forward.outer"])
+    is_gated = packer.config.activation == "swiglu"
+    parts = ("gate", "inner") if is_gated else ("inner",)
+    inner = [f"{own}.feed_forward.{part}" for part in parts]
+    yield from packer.linear(f"{name}.feed_forward.inner", inner, is_biased=not is_gated)
+    yield from packer.linear(f"{name}.feed_forward.outer", [f"{own}.feed_forward.outer"], is_biased=not is_gated)
     yield from packer.norm(f"{name}.feed_forward.norm", f"{own}.feed_forward_sublayer.norm")
 
 
 class _Packer:
-    """The arrays of a model folder, asked for by name."""
+    """The arrays of a model folder by name: those that its configuration asks for, all of them and no more."""
 
-    def __init__(self, weights: Mapping[str, Array], *, is_int8: bool) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Array], *, is_int8: bool) -> None:
+        self.config = config
         self.weights = weights
         self.is_int8 = is_int8
+        self._unread = set(weights)
 
-    def has(self, name: str) -> bool:
-        return name in self.weights
+    def check_all_read(self) -> None:
+        """Raise EngineError for arrays that nothing has asked for: what they do would be left out in silence."""
+        if self._unread:
+            raise EngineError(
+                f"engine/pack: the weights have {min(self._unread)}, for which their configuration does not ask "
+                f"({len(self._unread)} such in all). The folder's files are of different models: copy the folder "
+                "again as a whole."
+            )
 
-    def linear(self, name: str, layers: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    def attention(self, name: str, layers: Sequence[str]) -> Iterator[tuple[str, Array]]:
+        """Layers of attention that read the same vectors, as one matrix."""
+        return self.linear(name, layers, is_biased=self.config.attention_bias)
+
+    def linear(self, name: str, layers: Sequence[str], *, is_biased: bool) -> Iterator[tuple[str, Array]]:
         """Layers that read the same vectors, as one matrix."""
-        return self.matrix(name, [f"{layer}.weight" for layer in layers], [f"{layer}.bias" for layer in layers])
+        biases = [f"{layer}.bias" for layer in layers] if is_biased else []
+        return self.matrix(name, [f"{layer}.weight" for layer in layers], biases)
 
     def matrix(self, name: str, parts: Sequence[str], biases: Sequence[str] = ()) -> Iterator[tuple[str, Array]]:
+        """Matrices (and their biases, if they have any) as one; each part begins with a whole block."""
         weight = stack([self._array(part) for part in parts]) if len(parts) > 1 else self._array(parts[0])
-        bias = None
-        if biases and all(self.has(part) for part in biases):
-            bias = stack([self._array(part) for part in biases])
+        bias = stack([self._array(part) for part in biases]) if biases else None
         packed = pack_matrix(weight, bias, is_int8=self.is_int8)
         yield f"{name}.weight", packed.weight
         if packed.scale is not None:
@@ -168,7 +188,7 @@ class _Packer:
 
     def norm(self, name: str, own: str) -> Iterator[tuple[str, Array]]:
         yield f"{name}.gain", self.row(f"{own}.weight")
-        if self.has(f"{own}.bias"):
+        if self.config.norm == "layer":
             yield f"{name}.bias", self.row(f"{own}.bias")
 
     def row(self, name: str) -> Floats:
@@ -176,7 +196,9 @@ class _Packer:
         return np.ascontiguousarray(pad(self._array(name).reshape(-1), BLOCK, axis=0), dtype=np.float32)
 
     def _array(self, name: str) -> Floats:
-        found = self.weights.get(_stored_name(name, self.weights))
+        stored = self._stored_name(name)
+        self._unread.discard(stored)
+        found = self.weights.get(stored)
         if found is None:
             raise EngineError(
                 f"engine/pack: the weights have no {name}. The folder's files are of different models: copy the folder "
@@ -190,10 +212,9 @@ class _Packer:
             )
         return array
 
-
-def _stored_name(name: str, weights: Mapping[str, Array]) -> str:
-    """Shared matrices are stored once, under the first of their names; the source's is shared only with all others."""
-    if name != "output.weight":
-        return name
-    shared = ("output.weight", "target_stem.embedding.weight", "source_stem.embedding.weight")
-    return next((other for other in shared if other in weights), name)
+    def _stored_name(self, name: str) -> str:
+        """Shared matrices are stored once, under one of their names."""
+        if name != "output.weight":
+            return name
+        shared = SHARED_WITH_OUTPUT[self.config.embedding_sharing]
+        return next((other for other in (name, *shared) if other in self.weights), name)

@@ -23,6 +23,12 @@ from headway.errors import EngineError, FolderError
 from headway.folder.contents import ModelFolder
 from headway.folder.weights import Array, open_weights
 
+PARTS = ("weight", "scale")  # of a matrix that others may share; a bias is its own
+SHARED_EMBEDDINGS = {  # with the output's matrix
+    "all": ("target_embedding", "source_embedding"),
+    "target": ("target_embedding",),
+    "none": (),
+}
 SIZES_END = 2**31  # the compiled engine counts in 32 bits
 
 
@@ -100,10 +106,10 @@ def _nobody(_: str) -> None:
 def native_arguments(packed: PackedModel) -> dict[str, Any]:
     """Sizes, numbers, names and arrays as the compiled engine's ``Model.load`` takes them."""
     config, arrays = packed.config, dict(packed.arrays)
-    for name in ("weight", "scale"):
-        if f"output.{name}" in arrays:
-            arrays.setdefault(f"target_embedding.{name}", arrays[f"output.{name}"])
-            arrays.setdefault(f"source_embedding.{name}", arrays[f"output.{name}"])
+    shared = SHARED_EMBEDDINGS[config.embedding_sharing]
+    arrays |= {
+        f"{name}.{part}": arrays[f"output.{part}"] for name in shared for part in PARTS if f"output.{part}" in arrays
+    }
     layers = config.num_encoder_layers, config.num_decoder_layers
     encoder, decoder = RESIDUAL_SCALINGS[config.residual_scaling](*layers)
     sizes = _sizes(config)

@@ -71,6 +71,7 @@ def _shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
                 shapes |= {f"{name}.{sublayer}.norm.{part}": (width,) for part in ("weight", "bias")}
             shapes[f"{name}.feed_forward.inner.weight"] = (config.d_ff, width)
             shapes[f"{name}.feed_forward.outer.weight"] = (width, config.d_ff)
+            shapes |= {f"{name}.feed_forward.inner.bias": (config.d_ff,), f"{name}.feed_forward.outer.bias": (width,)}
             shapes |= {f"{name}.feed_forward_sublayer.norm.{part}": (width,) for part in ("weight", "bias")}
     return shapes
 

@@ -13,10 +13,10 @@ from headway.config.schema import ModelConfig
 from headway.engine import pack
 from headway.engine.pack import PRECISIONS, pack_folder, packed_path
 from headway.engine.packed import native_arguments, open_packed, read_packed
-from headway.errors import EngineError, FolderError
+from headway.errors import EngineError, FolderError, ModelError
 from headway.folder.contents import WEIGHTS_FILE, FolderConfig, ModelFolder, write_folder
 from headway.folder.weights import read_weights, write_weights
-from headway.model.build import build_transformer, export_weights
+from headway.model.build import build_transformer, export_weights, load_weights
 from headway.text.bpe import learn_bpe
 
 TEXTS = ["the cat sat on the mat", "a small house on the hill"] * 3
@@ -159,6 +159,33 @@ def test_weights_of_another_model_are_refused_by_name(tmp_path):
     with pytest.raises(EngineError, match=r"the weights have no decoder\.layers\.1\.feed_forward\.inner\.weight"):
         open_packed(folder)
     assert [path.name for path in tmp_path.glob("packed-*")] == []
+
+
+@pytest.mark.parametrize(
+    ("model", "gone", "more", "wanted"),
+    [
+        ({"attention_bias": True}, "encoder.layers.0.self_attention.key.bias", None, "have no encoder.*key.bias"),
+        ({}, "decoder.layers.1.cross_sublayer.norm.bias", None, "have no decoder.*cross_sublayer.norm.bias"),
+        ({"embedding_sharing": "none"}, "output.weight", None, "have no output.weight"),
+        ({}, None, "output.bias", "have output.bias, for which their configuration does not ask .1 such"),
+        ({}, None, "encoder.layers.0.feed_forward.gate.weight", "have encoder.*gate.weight, for which"),
+        ({"norm": "rms"}, None, "encoder.layers.0.attention_sublayer.norm.bias", "norm.bias, for which"),
+    ],
+)
+def test_weights_that_the_configuration_does_not_describe_are_refused_as_torch_does(
+    tmp_path, model, gone, more, wanted
+):
+    folder = written(tmp_path, **model)
+    arrays = {name: array.copy() for name, array in folder.weights().items() if name != gone}
+    if more is not None:
+        arrays[more] = np.zeros(12, dtype=np.float32)
+    else:
+        assert len(arrays) == len(folder.weights()) - 1
+    for precision in PRECISIONS:
+        with pytest.raises(EngineError, match=wanted):
+            dict(pack.packed_arrays(folder.config.model, arrays, precision=precision))
+    with pytest.raises(ModelError, match=r"1 missing|1 unknown"):
+        load_weights(build_transformer(folder.config.model), arrays)
 
 
 @pytest.mark.parametrize("part", pack.RUNS)
