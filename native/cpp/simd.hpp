@@ -184,11 +184,10 @@ inline Floats decay(Floats x) {
     series = series * rest + 1.0F;
     Ints bits;
     std::memcpy(&bits, &shifted, sizeof bits);
-    Ints value;
-    std::memcpy(&value, &series, sizeof value);
-    value += bits << 23; // the lowest bits of ``shifted`` are the power
-    std::memcpy(&series, &value, sizeof series);
-    return series;
+    bits = (bits + 127) << 23; // the lowest bits of ``shifted`` are the power
+    Floats scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    return scale * series; // times, not bits added to bits: so a NaN stays one
 #endif
 }
 

@@ -115,6 +115,30 @@ def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precisio
     packer.check_all_read()
 
 
+def weight_shape(config: ModelConfig, name: str) -> tuple[int, ...]:
+    """The shape of an array of a model folder: (outputs, inputs) of a matrix, (outputs,) of a bias or a gain."""
+    *_, owner, part, kind = ("", *name.split("."))
+    d_model, heads, kv_heads = config.d_model, config.num_heads, config.kv_heads
+    outer = {
+        ("source_stem", "embedding"): (config.source_vocab_size or config.vocab_size, d_model),
+        ("target_stem", "embedding"): (config.vocab_size, d_model),
+        ("", "output"): (config.vocab_size, d_model),
+        ("feed_forward", "inner"): (config.d_ff, d_model),
+        ("feed_forward", "gate"): (config.d_ff, d_model),
+        ("feed_forward", "outer"): (d_model, config.d_ff),
+    }
+    inner = {
+        "position": (config.max_positions, d_model),
+        "query": (heads * config.key_size, d_model),
+        "key": (kv_heads * config.key_size, d_model),
+        "value": (kv_heads * config.value_size, d_model),
+        "output": (d_model, heads * config.value_size),
+        "norm": (d_model,),
+    }
+    shape = outer.get((owner, part)) or inner[part]
+    return shape if kind == "weight" else shape[:1]
+
+
 def _encoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]:
     own, name = f"encoder.layers.{layer}", f"encoder.{layer}"
     yield from _self_attention(packer, f"{own}.self_attention", f"{name}.attention")
@@ -205,6 +229,12 @@ class _Packer:
                 "again as a whole."
             )
         array = np.asarray(found, dtype=np.float32)
+        wanted = weight_shape(self.config, name)
+        if array.shape != wanted:
+            raise EngineError(
+                f"engine/pack: {name} has the shape {array.shape}; its configuration wants {wanted}. The folder's files "
+                "are of different models: copy the folder again as a whole."
+            )
         if not np.isfinite(array).all():
             raise EngineError(
                 f"engine/pack: {name} holds numbers that are not finite. The weights are damaged, or training had "

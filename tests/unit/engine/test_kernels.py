@@ -163,6 +163,14 @@ def test_a_scan_gives_log_sum_and_what_lies_above(name, size, seed, threshold):
     assert places == [place for place in range(size) if row_1V[0, place] > np.float32(threshold)]
 
 
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("payload", [0x7FC00000, 0x7FC00001, 0xFFFFFFFF])
+def test_one_logit_that_is_no_number_leaves_no_sum(name, payload):
+    row_1V = drawn(5, 1, 37)
+    row_1V.view(np.uint32)[0, 19] = payload
+    assert np.isnan(native.Probe(name).scan(row_1V, threshold=0.0)[1])
+
+
 HEADS = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 71), st.integers(1, 71))
 
 

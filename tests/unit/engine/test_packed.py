@@ -188,6 +188,37 @@ def test_weights_that_the_configuration_does_not_describe_are_refused_as_torch_d
         load_weights(build_transformer(folder.config.model), arrays)
 
 
+VARIANTS = [
+    {},
+    {"attention_bias": True, "d_k": 7, "d_v": 5, "num_kv_heads": 1, "output_bias": True},
+    {"embedding_sharing": "none", "source_vocab_size": 31, "activation": "swiglu", "positions": "learned"},
+    {"norm": "rms", "norm_placement": "pre", "embedding_sharing": "target"},
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_array_has_the_shape_that_is_expected_of_it(variant):
+    config = ModelConfig.model_validate(
+        {"vocab_size": 29, "d_model": 12, "d_ff": 20, "num_heads": 3, "num_encoder_layers": 2, "num_decoder_layers": 1}
+        | variant
+    )
+    for name, parameter in build_transformer(config).named_parameters():
+        assert pack.weight_shape(config, name) == tuple(parameter.shape), name
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_matrix_of_another_shape_is_refused_though_it_would_fill_the_same_room(tmp_path, precision):
+    folder = written(tmp_path)
+    name = "encoder.layers.0.feed_forward.inner.weight"
+    arrays = {name: array.copy() for name, array in folder.weights().items()}
+    arrays[name] = np.ascontiguousarray(arrays[name].T)
+    outputs, inputs = arrays[name].shape
+    with pytest.raises(
+        EngineError, match=rf"{name} has the shape \({outputs}, {inputs}\); .* wants \({inputs}, {outputs}\)"
+    ):
+        dict(pack.packed_arrays(folder.config.model, arrays, precision=precision))
+
+
 @pytest.mark.parametrize("part", pack.RUNS)
 def test_a_value_that_the_engine_was_not_taught_is_named_as_unsupported(part):
     config = ModelConfig(vocab_size=29)
