@@ -232,8 +232,8 @@ class _Packer:
         wanted = weight_shape(self.config, name)
         if array.shape != wanted:
             raise EngineError(
-                f"engine/pack: {name} has the shape {array.shape}; its configuration wants {wanted}. The folder's files "
-                "are of different models: copy the folder again as a whole."
+                f"engine/pack: {name} has the shape {array.shape}; its configuration wants {wanted}. The folder's "
+                "files are of different models: copy the folder again as a whole."
             )
         if not np.isfinite(array).all():
             raise EngineError(
