@@ -10,13 +10,14 @@ build=$PWD/native/build/sanitized
 place=$PWD/native/build/sanitized-package
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$place" \
-  --config-settings=build-dir="$build" --config-settings=cmake.define.HEADWAY_SANITIZE=ON ./native
+  --config-settings=build-dir="$build" --config-settings=cmake.define.HEADWAY_SANITIZE=ON \
+  --config-settings=install.strip=false ./native
 
 # Each file of kernels is compiled for other instructions. The linker keeps one of all weak functions of a name, for
 # every file; and what runs when the module is loaded runs on every processor. So these files may have neither.
 for object in "$build"/CMakeFiles/_native.dir/cpp/kernels_*.o; do
   case "$object" in */kernels_choose.cpp.o) continue ;; esac
-  found=$(nm --demangle "$object" | grep -E ' [WVui] |_GLOBAL__sub_I' | grep -vE '_GLOBAL__sub_I_00099_|__asan_|__ubsan_|__odr_asan' || true)
+  found=$(nm --demangle "$object" | grep -E ' [WVui] |_GLOBAL__sub_I' | grep -vE '_GLOBAL__sub_I_00099_|__asan_|__ubsan_|__odr_asan|DW.ref.__gxx_personality' || true)
   if [ -n "$found" ]; then
     echo "native: $object has functions that the linker may give to other files, or code that runs when the module is loaded:" >&2
     echo "$found" >&2
@@ -40,5 +41,6 @@ done
 # Python's own memory is never freed in full, so leaks are not looked for.
 export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export PYTHONPATH="$place"
-LD_PRELOAD="$preload" "$python" -m pytest -p no:xdist -p no:cacheprovider "$tests"
+export PYTHONPATH="$PWD/src:$place"
+# --capture=sys: what the sanitizers write is not held back.
+LD_PRELOAD="$preload" "$python" -m pytest --capture=sys -p no:xdist -p no:cacheprovider "$tests"
