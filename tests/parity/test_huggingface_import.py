@@ -37,7 +37,7 @@ class Pair:
     def __init__(self, original, out):
         self.tokenizer, self.model = load(original)
         self.imported = import_model(original, out)
-        self.translator = Translator.from_folder(out, device="cpu")
+        self.translator = Translator.from_folder(out, device="cpu", precision="float32")
         source = SourceFolder.open(original)
         marian = read_marian_config(source.read_json("config.json"))
         vocabulary = read_vocabulary(source, marian, _rows(_read_arrays(source, unsafe=False), marian))
