@@ -43,4 +43,4 @@ export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export PYTHONPATH="$PWD/src:$place"
 # --capture=sys: what the sanitizers write is not held back.
-LD_PRELOAD="$preload" "$python" -m pytest --capture=sys -p no:xdist -p no:cacheprovider "$tests"
+LD_PRELOAD="$preload" "$python" -m pytest --capture=sys -n 2 --dist loadfile --durations=5 "$tests"
