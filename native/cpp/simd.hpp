@@ -19,6 +19,7 @@ constexpr int WIDTH = HEADWAY_WIDTH;
 
 typedef float Floats __attribute__((vector_size(4 * HEADWAY_WIDTH)));
 typedef int32_t Ints __attribute__((vector_size(4 * HEADWAY_WIDTH)));
+typedef uint32_t Words __attribute__((vector_size(4 * HEADWAY_WIDTH))); // whose sums may pass their end
 typedef int8_t Bytes __attribute__((vector_size(HEADWAY_WIDTH)));
 
 inline Floats load(const float *from) {
@@ -161,13 +162,13 @@ inline Floats decay(Floats x) {
     const Floats steps = bounded * 23.0831207F + 12582912.0F; // 1.5 x 2^23 leaves n in the lowest bits
     const Floats rest = bounded - (steps - 12582912.0F) * 0.0433216988F;
     const Floats series = ((rest * (1.0F / 6.0F) + 0.5F) * rest + 1.0F) * rest + 1.0F;
-    Ints bits;
+    Words bits;
     std::memcpy(&bits, &steps, sizeof bits);
     // all lanes are asked for: the form with a mask has nothing undefined, of which GCC 12 would warn
     const auto root = _mm512_maskz_permutexvar_ps(0xFFFF, reinterpret_cast<__m512i>(bits), reinterpret_cast<__m512>(table));
-    Ints scaled;
+    Words scaled;
     std::memcpy(&scaled, &root, sizeof scaled);
-    scaled += (bits & ~15) << 19;
+    scaled += (bits & ~15U) << 19;
     Floats power;
     std::memcpy(&power, &scaled, sizeof power);
     return power * series;
@@ -182,9 +183,9 @@ inline Floats decay(Floats x) {
     series = series * rest + 0.5F;
     series = series * rest + 1.0F;
     series = series * rest + 1.0F;
-    Ints bits;
+    Words bits;
     std::memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127) << 23; // the lowest bits of ``shifted`` are the power
+    bits = (bits + 127U) << 23; // the lowest bits of ``shifted`` are the power
     Floats scale;
     std::memcpy(&scale, &bits, sizeof scale);
     return scale * series; // times, not bits added to bits: so a NaN stays one
