@@ -88,7 +88,6 @@ def test_a_killed_rank_is_restarted_by_torchrun_and_the_weights_are_those_of_a_r
     assert begins[0] % CHECKPOINT == 0
     assert (out / "model.safetensors").read_bytes() == (undisturbed / "model.safetensors").read_bytes()
     assert [path.name for path in states(out)] == [path.name for path in states(undisturbed)]
-    assert states(out)[-1].stat().st_size == states(undisturbed)[-1].stat().st_size
     ours, theirs = (read_weights(states(folder)[-1]) for folder in (out, undisturbed))
     assert {name: array.tobytes() for name, array in ours.items()} == {
         name: array.tobytes() for name, array in theirs.items()
