@@ -1,7 +1,9 @@
 """What nobody should ask of the engine: a right result, or an error of one line that says what to do."""
 
+import gc
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -294,3 +296,61 @@ def test_a_matrix_whose_sums_would_not_fit_in_32_bits_is_refused():
     with pytest.raises(EngineError, match="has 65537 inputs; in 8 bits at most 65536 can be added up"):
         small_engine(config, "int8")
     assert searched(small_engine(config, "float32"), [[5, 3]])[0]
+
+
+# ---- arrays -------------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_keeps_the_arrays_that_it_computes_with():
+    packed = packed_model()
+    expected = searched(Engine(packed, threads=1), [[5, 3]])
+    engine = Engine(packed, threads=1)
+    engine.packed = packed_model(precision="int8")
+    packed.arrays.clear()
+    del packed
+    gc.collect()
+    filler = [np.full(997, math.nan, dtype=np.float32) for _ in range(997)]  # takes the place of what was freed
+    assert searched(engine, [[5, 3]]) == expected
+    del filler
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    probe = native.Probe("portable")
+    floats = np.ones((2, 32), dtype=np.float32)
+    row, short = np.ones(32, dtype=np.float32), np.ones(31, dtype=np.float32)
+    wrong = [
+        lambda: probe.norm(floats, gain=row, bias=short, epsilon=1e-5, centred=True, out=floats.copy()),
+        lambda: probe.norm(floats, gain=short, bias=None, epsilon=1e-5, centred=True, out=floats.copy()),
+        lambda: probe.norm(floats, gain=row, bias=None, epsilon=1e-5, centred=True, out=floats[:1].copy()),
+        lambda: probe.quantise(floats),
+        lambda: probe.quantise(floats[:, :0].copy()),
+        lambda: probe.scan(floats[:0].copy(), threshold=0.0),
+        lambda: probe.activate("relu", np.ones((2, 31), dtype=np.float32)),
+        lambda: probe.activate("relux", floats.copy()),
+    ]
+    for sizes in ((-16, 32), (16, -32), (2**30, 2**30), (0, 32), (16, 0), (16, 31)):
+        for scale in (None, row[:16]):
+            wrong.append(
+                partial(
+                    probe.product,
+                    np.zeros(2048, dtype=np.uint8),
+                    scale=scale,
+                    bias=None,
+                    outputs=sizes[0],
+                    inputs=sizes[1],
+                    rows=floats,
+                    relu=False,
+                    out=np.zeros((2, 16), dtype=np.float32),
+                )
+            )
+    for call in wrong:
+        with pytest.raises(ValueError, match=r"fit|wanted|whole blocks|does not know"):
+            call()
+
+
+def test_results_are_never_written_into_a_copy():
+    probe = native.Probe("portable")
+    floats, row = np.ones((2, 32), dtype=np.float32), np.ones(32, dtype=np.float32)
+    for out in (np.zeros((2, 32)), np.zeros((2, 64), dtype=np.float32)[:, ::2], np.zeros((32, 2), dtype=np.float32).T):
+        with pytest.raises(TypeError):
+            probe.norm(floats, gain=row, bias=None, epsilon=1e-5, centred=True, out=out)

@@ -210,13 +210,13 @@ def mutate(tmp_path, count, seed):
 
 def test_a_mutated_file_gives_a_result_or_an_error(tmp_path):
     same, other, refused = mutate(tmp_path, 300, seed=11)
-    assert min(same, other, refused) > 5  # each of the three happens
+    assert min(same, other, refused) > 0  # each of the three happens
 
 
 @pytest.mark.slow
 def test_a_file_mutated_10000_times_gives_a_result_or_an_error(tmp_path):
     same, other, refused = mutate(tmp_path, 10_000, seed=13)
-    assert min(same, other, refused) > 200
+    assert min(same, other, refused) > 100
 
 
 @pytest.mark.parametrize(
