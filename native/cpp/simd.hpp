@@ -127,26 +127,30 @@ inline unsigned bits_above(Floats vector, float threshold) {
 
 inline Floats to_floats(Ints vector) { return __builtin_convertvector(vector, Floats); }
 
-// exp with an error of 1 to 2 units in the last place; below -87.3 it is 0, above 88 it is that of 88. A NaN stays one.
-inline Floats exponential(Floats x) {
-    const Floats bounded = smaller(larger(x, all(-87.3F)), all(88.0F));
-    const Floats shift = all(12582912.0F); // 1.5 x 2^23: added and taken off, it rounds to a whole number
-    const Floats power = (bounded * 1.44269504F + shift) - shift;
+// exp of what lies between -87.3 and 88, with an error of 1 to 2 units in the last place. A NaN stays one.
+inline Floats bounded_exponential(Floats x) {
+    const Floats shifted = x * 1.44269504F + 12582912.0F; // 1.5 x 2^23 leaves the power, whole, in the lowest bits
+    const Floats power = shifted - 12582912.0F;
     // ln 2 in two parts: the first has so few digits that its product with a whole number is exact
-    Floats rest = bounded - power * 0.693359375F;
-    rest = rest + power * 2.12194440e-4F;
-    Floats series = all(1.0F / 5040.0F);
-    series = series * rest + 1.0F / 720.0F;
+    const Floats rest = (x - power * 0.693359375F) + power * 2.12194440e-4F;
+    Floats series = rest * (1.0F / 5040.0F) + 1.0F / 720.0F;
     series = series * rest + 1.0F / 120.0F;
     series = series * rest + 1.0F / 24.0F;
     series = series * rest + 1.0F / 6.0F;
     series = series * rest + 0.5F;
     series = series * rest + 1.0F;
     series = series * rest + 1.0F;
-    const Ints exponent = (__builtin_convertvector(power, Ints) + 127) << 23;
+    Words bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 127U) << 23;
     Floats scale;
-    std::memcpy(&scale, &exponent, sizeof scale);
-    const Floats value = series * scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    return scale * series; // times, not bits added to bits: so a NaN stays one
+}
+
+// exp; below -87.3 it is 0, above 88 it is that of 88. A NaN stays one.
+inline Floats exponential(Floats x) {
+    const Floats value = bounded_exponential(smaller(larger(x, all(-87.3F)), all(88.0F)));
     return x < -87.3F ? Floats{} : (x == x ? value : x);
 }
 
@@ -173,22 +177,7 @@ inline Floats decay(Floats x) {
     std::memcpy(&power, &scaled, sizeof power);
     return power * series;
 #else
-    const Floats shifted = bounded * 1.44269504F + 12582912.0F;
-    const Floats power = shifted - 12582912.0F;
-    const Floats rest = (bounded - power * 0.693359375F) + power * 2.12194440e-4F;
-    Floats series = rest * (1.0F / 5040.0F) + 1.0F / 720.0F;
-    series = series * rest + 1.0F / 120.0F;
-    series = series * rest + 1.0F / 24.0F;
-    series = series * rest + 1.0F / 6.0F;
-    series = series * rest + 0.5F;
-    series = series * rest + 1.0F;
-    series = series * rest + 1.0F;
-    Words bits;
-    std::memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127U) << 23; // the lowest bits of ``shifted`` are the power
-    Floats scale;
-    std::memcpy(&scale, &bits, sizeof scale);
-    return scale * series; // times, not bits added to bits: so a NaN stays one
+    return bounded_exponential(bounded);
 #endif
 }
 
