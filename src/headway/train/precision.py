@@ -1,7 +1,5 @@
 """Which number format the matrix products of training use."""
 
-import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -9,8 +7,7 @@ import torch
 from headway.data.batch import Batch
 from headway.model.transformer import Transformer
 from headway.train.objective import Objective
-
-REPEATS = 3
+from headway.train.trial import trial_seconds
 
 
 class Settled(NamedTuple):
@@ -31,25 +28,9 @@ def settle_precision(model: Transformer, batch: Batch, *, objective: Objective, 
     if device.type != "cpu":
         return Settled("float32", f"bf16 is not used on {device.type}")
     batch = batch.to(device)
-    seconds = {name: _seconds(lambda name=name: _pass(model, batch, objective, name)) for name in ("float32", "bf16")}
+    seconds = {name: trial_seconds(model, batch, objective=objective, precision=name) for name in ("float32", "bf16")}
     best = min(seconds, key=lambda name: seconds[name])
     measured = " and ".join(
         f"{seconds[name]:.3g} s in {name}" for name in sorted(seconds, key=lambda name: name != best)
     )
     return Settled(best, f"a microbatch of {batch.num_tokens:,} tokens took {measured} on this processor")
-
-
-def _pass(model: Transformer, batch: Batch, objective: Objective, precision: str) -> None:
-    objective.sums(model, batch, precision=precision)[0].backward()
-    model.zero_grad()
-
-
-def _seconds(run: Callable[[], None]) -> float:
-    """The fastest of some runs, after one that does not count."""
-    run()
-    fastest = float("inf")
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        run()
-        fastest = min(fastest, time.perf_counter() - begin)
-    return fastest

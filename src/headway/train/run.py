@@ -32,6 +32,7 @@ from headway.train.objective import build_objective
 from headway.train.precision import settle_precision
 from headway.train.schedule import UP_TO_THE_END, early_end
 from headway.train.session import Session, check_fit, open_session
+from headway.train.threads import settle_threads
 
 # How long a run goes on, and what it keeps, does not change what it has done so far: these keys, and those of a whole
 # section, may change when it is resumed. But max_steps shapes the rates of a schedule that falls to 0 there.
@@ -257,19 +258,38 @@ def _open(
     session = open_session(
         config, folder, prepared=prepared, progress=progress, state=state, initial=initial, group=group
     )
-    if progress.precision == "auto":
-        settled = settle_precision(
-            session.model, _typical_batch(session), objective=build_objective(config.train), device=session.device
-        )
-        settled = group.share(settled)
-        session.progress = progress.model_copy(update={"precision": settled.precision})
-        told.append(f"train.precision is {settled.precision}: {settled.reason}")
+    told += _settle(session, is_new=state is None, group=group)
     if config.train.microbatch_tokens and group.world_size > 1:
         told += idle_notice(_first_epoch(session), group.world_size)
     told += early_end(config.train, epoch_steps=lambda: len(_first_epoch(session)))
     if state is not None:
         session.drop_weights()  # a kill may have come between the state and this
     return session, [Notice(text) for text in (*notices, *told, *session.frozen)]
+
+
+def _settle(session: Session, *, is_new: bool, group: Group) -> list[str]:
+    """Threads and number format, tried on a batch where the recipe leaves them open; what was settled, and why."""
+    told: list[str] = []
+    train, precision = session.config.train, session.progress.precision
+    objective = build_objective(train)
+    if is_new and train.threads is None and group.world_size == 1 and session.device.type == "cpu":
+        fewer = settle_threads(
+            session.model,
+            _typical_batch(session),
+            objective=objective,
+            threads=session.progress.threads,
+            precision="float32" if precision == "auto" else precision,
+        )
+        if fewer is not None:
+            torch.set_num_threads(fewer.threads)
+            session.progress = session.progress.model_copy(update={"threads": fewer.threads})
+            told.append(f"train.threads is {fewer.threads}: {fewer.reason}")
+    if precision == "auto":
+        settled = settle_precision(session.model, _typical_batch(session), objective=objective, device=session.device)
+        settled = group.share(settled)
+        session.progress = session.progress.model_copy(update={"precision": settled.precision})
+        told.append(f"train.precision is {settled.precision}: {settled.reason}")
+    return told
 
 
 def _check_state(state: TrainingState | None, folder: Path, *, digest: str, group: Group) -> None:

@@ -10,6 +10,7 @@ from headway.errors import CheckpointError, ConfigError
 from headway.train import loop, precision
 from headway.train import run as run_module
 from headway.train.events import Finished, Interrupted, Notice, Saved, Started, StepDone, Validated
+from headway.train.trial import trial_seconds
 
 KINDS = {
     "float32": (),
@@ -225,6 +226,10 @@ def test_precision_auto_is_settled_once_and_kept(data, straight, tmp_path, monke
 
 
 def test_settling_the_precision_leaves_the_run_as_it_was(data, straight, tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "_seconds", lambda timed: timed() or 1.0)  # of equals the first, float32
+    def passed(*values, **settings):  # as long as any other: of equals the first, float32
+        assert trial_seconds(*values, **settings) > 0
+        return 1.0
+
+    monkeypatch.setattr(precision, "trial_seconds", passed)
     run(letters_config("train.precision=auto"), data, tmp_path)
     assert final_state(tmp_path) == final_state(straight("float32")[0])
