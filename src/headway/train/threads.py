@@ -49,7 +49,7 @@ def settle_threads(
 
 def _seconds_with(threads: int, model: Transformer, batch: Batch, objective: Objective, precision: str) -> float:
     torch.set_num_threads(threads)
-    return trial_seconds(model, batch, objective=objective, precision=precision)
+    return trial_seconds(model, batch, objective=objective, precision=precision, repeats=1)
 
 
 def _load() -> float:

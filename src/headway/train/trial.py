@@ -6,13 +6,11 @@ from headway.data.batch import Batch
 from headway.model.transformer import Transformer
 from headway.train.objective import Objective
 
-REPEATS = 3
 
-
-def trial_seconds(model: Transformer, batch: Batch, *, objective: Objective, precision: str) -> float:
-    """The fastest of some passes, after one that does not count. The model keeps no gradient of them."""
+def trial_seconds(model: Transformer, batch: Batch, *, objective: Objective, precision: str, repeats: int = 3) -> float:
+    """The fastest of ``repeats`` passes, after one that does not count. The model keeps no gradient of them."""
     fastest = float("inf")
-    for repeat in range(1 + REPEATS):
+    for repeat in range(1 + repeats):
         begin = time.perf_counter()
         objective.sums(model, batch, precision=precision)[0].backward()
         model.zero_grad()
