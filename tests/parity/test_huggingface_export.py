@@ -85,7 +85,7 @@ def test_200_sentences_are_verified_and_two_vocabularies_stand_apart(tmp_path):
     folder = write_own(tmp_path / "own", shared=False)
     exported = export(folder, tmp_path / "out", count=200)
     assert exported.verified.sentences == 200
-    assert exported.verified.largest < 1e-4
+    assert exported.verified.largest < 1e-6  # of float64; 1e-4 would do
     library = transformers()
     for name, tokenizer in (("source", folder.source_tokenizer), ("target", folder.target_tokenizer)):
         loaded = library.AutoTokenizer.from_pretrained(tmp_path / "out" / f"{name}_tokenizer")

@@ -88,12 +88,14 @@ def _write(
 
 
 def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compared: Comparable) -> Verified:
-    """Compare what was written, read back from the disk, with the model."""
+    """Compare what was written, read back from the disk, with the model, both in float64."""
+    import torch  # noqa: PLC0415 - takes seconds to load, after all else was checked
+
     from headway.interchange.reading import read_model  # noqa: PLC0415 - loads torch, after all else was checked
     from headway.interchange.transformers_reading import TransformersReading, is_installed  # noqa: PLC0415 - as above
     from headway.interchange.verification import verify  # noqa: PLC0415 - as above
 
-    ours = read_model(folder.config.model, weights)
+    ours = read_model(folder.config.model, weights, dtype=torch.float64)
     if is_installed():
         shared = folder.source_tokenizer is folder.target_tokenizer
         theirs = TransformersReading(path, tokenizer=path if shared else path / SOURCE_FOLDER)
@@ -104,7 +106,9 @@ def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compa
         arrays, model = from_marian(
             read_weights(path / WEIGHTS_FILE), marian.model, source_rows=rows[0], target_rows=rows[1]
         )
-        theirs = read_model(model, arrays, name="Headway's own reading, as transformers is not installed")
+        theirs = read_model(
+            model, arrays, name="Headway's own reading, as transformers is not installed", dtype=torch.float64
+        )
     return verify(ours, theirs, sources=compared.sources, texts=compared.texts)
 
 

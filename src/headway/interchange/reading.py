@@ -49,11 +49,13 @@ class HeadwayReading:
         return score_pairs(self.predictor, source_BS, source_BS != PAD_ID, targets)
 
 
-def read_model(model: ModelConfig, weights: Mapping[str, Array], name: str = "Headway") -> HeadwayReading:
-    """Build our model with these weights. Raises ModelError where they do not fit."""
+def read_model(
+    model: ModelConfig, weights: Mapping[str, Array], name: str = "Headway", *, dtype: torch.dtype = torch.float32
+) -> HeadwayReading:
+    """Build our model with these weights, computing in ``dtype``. Raises ModelError where they do not fit."""
     transformer = build_transformer(model)
     load_weights(transformer, weights)
-    return HeadwayReading(TransformerPredictor(transformer.eval()), name)
+    return HeadwayReading(TransformerPredictor(transformer.to(dtype).eval()), name)
 
 
 def pad(sentences: Sequence[Ids]) -> Tensor:
