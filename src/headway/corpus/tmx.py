@@ -25,8 +25,8 @@ from headway.errors import CorpusError
 _ROOM = "corpus/tmx"
 _CODES: dict[str, Kind] = {"bpt": "open", "ept": "close", "it": "alone", "ph": "alone", "ut": "alone"}
 _CODE_OR_TAG = re.compile(
-    r"""<(bpt|ept|it|ph|ut)\b(?:[^>"']++|"[^"]*+"|'[^']*+')*+(?<!/)>.*?</\1\s*>"""
-    r"""|<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""",
+    r"""<(bpt|ept|it|ph|ut)\b(?:[^>"']++|"[^"]*+"|'[^']*+')*(?<!/)>.*?</\1\s*>"""
+    r"""|<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(?:[^>"']++|"[^"]*+"|'[^']*+')*>""",
     re.DOTALL,
 )
 _STRUCTURE = frozenset({"tmx", "header", "body", "tu", "tuv", "seg"})

@@ -18,7 +18,7 @@ _HALVES: dict[str, tuple[Kind, tuple[str, ...]]] = {
     "em": ("close", ("startRef", "id")),
 }
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_LAYOUT = re.compile(r"(?<![ \t])[ \t]*+(?:\r?\n[ \t]++)++")  # line breaks, with the indentation of what follows
+_LAYOUT = re.compile(r"(?<![ \t])[ \t]*+(?:\r?\n[ \t]++)+")  # line breaks, with the indentation of what follows
 _ATTRIBUTE = re.compile(r"""\s([^\s=/>]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _TOKEN = re.compile(
     r"""<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(?P<cdata>.*?)\]\]>|&(?P<reference>[^;]+);"""

@@ -38,7 +38,7 @@ _BEGINNINGS = {
     b"<\x00": "utf-16-le",
     b"\x00<": "utf-16-be",
 }
-_TAG = re.compile(rb"""<(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
+_TAG = re.compile(rb"""<(?:[^>"']++|"[^"]*+"|'[^']*+')*>""")
 _CUT_SHORT = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
     expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN],

@@ -90,7 +90,7 @@ _ATTRIBUTE = (
     rf"(?:[A-Za-z_:@#*\[(][\w:.\-\])]*+\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=`]++)|(?:{_FLAGS})(?![\w:.\-]))"
 )
 # Not after a percent sign: %<name>s is a placeholder.
-_PLAIN_TAG = re.compile(rf"(?<!%)<(?:/{_NAME}\s*+|{_NAME}(?:\s++{_ATTRIBUTE})*+\s*+/?)>")
+_PLAIN_TAG = re.compile(rf"(?<!%)<(?:/{_NAME}\s*+|{_NAME}(?:\s++{_ATTRIBUTE})*\s*+/?)>")
 _TAG_START = re.compile(rf"</?(?:{_NAME}|[^\W\d][\w:.\-]*+)")
 _BARE = re.compile(r"[^<>\"']*+")
 _CLOSERS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))

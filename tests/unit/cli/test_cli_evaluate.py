@@ -149,8 +149,10 @@ def test_a_truncated_model_ends_in_exit_2(files, model, capsys):
     weights.write_bytes(weights.read_bytes()[:-7])
     assert run("-m", model, "--source", files / "hyp", "--reference", files / "ref") == 2
     message = capsys.readouterr().err
-    assert "model.safetensors" in message
-    assert message.count("\n") == 1
+    (error,) = [
+        line for line in message.splitlines() if line.startswith("headway: error: ")
+    ]  # the engine may be absent
+    assert "model.safetensors" in error
 
 
 def test_an_output_that_cannot_be_written_is_told_before_translating(files, model, capsys):
