@@ -21,6 +21,10 @@ class TextError(HeadwayError):
     """A tokenizer that cannot be learnt, loaded or applied."""
 
 
+class TreeError(HeadwayError):
+    """Trees in brackets that cannot be read, written or changed as asked."""
+
+
 class DataError(HeadwayError):
     """Prepared data that is missing, damaged or too small to train on."""
 
