@@ -6,7 +6,7 @@ from headway.metrics.parseval import Figures, ParsevalScores
 _RULE = "=" * 76
 _HEAD = (
     "  Sent.                        Matched  Bracket   Cross        Correct Tag\n"
-    " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy\n"
+    " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy\n"  # codespell:ignore recal,accracy
 )
 
 
