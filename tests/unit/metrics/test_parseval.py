@@ -14,7 +14,7 @@ from headway.metrics.evalb_report import evalb_report
 from headway.metrics.parseval import compare_trees, score_trees, with_reference_tags
 from headway.trees.brackets import read_parses, read_trees
 from headway.trees.linear import delinearise
-from headway.trees.tree import Tree, fold, with_tags
+from headway.trees.tree import fold, with_tags
 from random_trees import PLAIN_LABELS, chain, trees
 
 GOLD = "(TOP (S (NP (DT a) (NN dog)) (VP (VBZ sees) (NP (NNS cats)) (PP (IN in) (NP (NNS trees)))) (. .)))"
@@ -243,4 +243,3 @@ def test_a_report_of_nothing_right_has_zeros():
 
 def test_a_node_of_one_parse_matches_one_of_the_reference_only():
     assert counts(only("(S (S (S (X a))))", "(S (S (X a)))")) == (2, 2, 3, 0, 1, 1)
-    assert Tree("S", ("a",)).is_preterminal
