@@ -53,6 +53,10 @@ class TranslationError(HeadwayError):
     """Input that cannot be translated, or a request the model cannot meet."""
 
 
+class CancelledError(HeadwayError):
+    """A call that another thread has ended before its time."""
+
+
 class InterchangeError(HeadwayError):
     """A model of another toolkit that cannot be read, or one of ours that it cannot express."""
 

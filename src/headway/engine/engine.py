@@ -5,6 +5,7 @@ Shapes: T target positions, S source positions.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 from operator import index
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -14,15 +15,18 @@ import numpy as np
 from headway.engine.packed import PackedModel, native_arguments
 from headway.engine.shortlist import Shortlist
 from headway.errors import EngineError, MissingExtraError
+from headway.search.cancel import Cancel, cancelled
 from headway.search.hypothesis import Hypothesis
 from headway.search.settings import SearchSettings, check_prefixes, check_settings
 
 if TYPE_CHECKING:
+    from headway_native import Cancel as NativeCancel
     from headway_native import Session
 
 Ids = Sequence[int]
 Result = TypeVar("Result")
 MOST_THREADS = 1024
+MOST_TOGETHER = 32  # threads that share one sentence's work: a bit for each in one word (native/cpp/team.cpp)
 # Hypotheses that a thread works on side by side. Large weights are read once for many of them; weights that stay in the
 # cache leave room for the keys and values of some only.
 ROWS = 128
@@ -38,6 +42,8 @@ def is_installed() -> bool:
 class Engine:
     """A packed model, ready to compute on ``threads`` threads (absent: one for each core).
 
+    Many sentences are shared out among all threads; few are computed together by ``MOST_TOGETHER`` of them at most.
+
     ``kernels``: the instructions to compute with, by name; auto takes the best that the processor has. ``shortlist``:
     the tokens that searches are limited to, by source; scoring and attention know the whole vocabulary all the same.
     Calls may come from several threads at once; they share the engine's. A forked process may go on with the engine; it
@@ -45,7 +51,8 @@ class Engine:
     Raises MissingExtraError without headway-native, EngineError for a packed file that does not fit its configuration,
     for kernels that the processor lacks and for threads outside 1 to 1,024.
 
-    Every method raises EngineError for ids that the model has not, and where memory does not suffice.
+    Every method raises EngineError for ids that the model has not, and where memory does not suffice; CancelledError
+    once another thread has set the ``cancel`` that it was given, also while it waits for threads that others hold.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class Engine:
         limits: Sequence[int],
         settings: SearchSettings,
         rows: int | None = None,
+        cancel: Cancel | None = None,
     ) -> list[list[Hypothesis]]:
         """The ``n_best`` hypotheses of each source by greedy or beam search, best first; fewer where fewer exist.
 
@@ -91,7 +99,7 @@ class Engine:
         _check_search(settings)
         check_prefixes(prefixes, limits, settings)
         found = _computed(
-            lambda: self._session.search(
+            lambda native: self._session.search(
                 [list(ids) for ids in sources],
                 prefixes=[list(ids) for ids in prefixes],
                 limits=list(limits),
@@ -101,6 +109,7 @@ class Engine:
                 no_repeat=settings.no_repeat_ngram,
                 never=list(settings.reserved),
                 rows=self._rows if rows is None else rows,
+                cancel=native,
             ),
             {
                 "source": sources,
@@ -109,6 +118,7 @@ class Engine:
                 "reserved ids": [settings.reserved],
                 "settings": [(settings.beam_size, settings.n_best, settings.no_repeat_ngram, rows or 1)],
             },
+            cancel,
         )
         return [
             [
@@ -118,18 +128,28 @@ class Engine:
             for own in found
         ]
 
-    def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+    def score(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, cancel: Cancel | None = None
+    ) -> list[list[float]]:
         """The log-probability (natural) of each token of each target; NaN where the model gives no number."""
         return _computed(
-            lambda: self._session.score([list(ids) for ids in sources], [list(ids) for ids in targets]),
+            lambda native: self._session.score(
+                [list(ids) for ids in sources], [list(ids) for ids in targets], cancel=native
+            ),
             {"source": sources, "target": targets},
+            cancel,
         )
 
-    def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
+    def attend(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, cancel: Cancel | None = None
+    ) -> list[np.ndarray]:
         """For each pair the last layer's attention over the source, the mean over heads: float32 (T, S)."""
         found = _computed(
-            lambda: self._session.attend([list(ids) for ids in sources], [list(ids) for ids in targets]),
+            lambda native: self._session.attend(
+                [list(ids) for ids in sources], [list(ids) for ids in targets], cancel=native
+            ),
             {"source": sources, "target": targets},
+            cancel,
         )
         return [np.asarray(weights, dtype=np.float32).reshape(target, source) for target, source, weights in found]
 
@@ -174,10 +194,19 @@ def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist 
         ) from error
 
 
-def _computed(call: Callable[[], Result], given: dict[str, Iterable[object]]) -> Result:
+def _computed(
+    call: "Callable[[NativeCancel], Result]", given: dict[str, Iterable[object]], cancel: Cancel | None
+) -> Result:
     """What the compiled engine gives; what it refuses is an EngineError that says where in ``given`` the fault lies."""
+    from headway_native import Cancel as NativeCancel  # noqa: PLC0415 - may be absent
+    from headway_native import CancelledError as NativeCancelledError  # noqa: PLC0415 - as above
+
+    native = NativeCancel()
     try:
-        return call()
+        with nullcontext() if cancel is None else cancel.heard_by(native.set):
+            return call(native)
+    except NativeCancelledError as error:
+        raise cancelled() from error
     except (TypeError, OverflowError) as error:
         raise EngineError(
             f"engine: {_wrong_number(given) or _line(error)}. Give ids that the model's tokenizer "

@@ -1,5 +1,6 @@
 """The packed file of a model, read and checked, as the compiled engine takes it."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +64,10 @@ def open_packed(
     try:
         return read_packed(pack_folder(folder, precision=precision, path=path))
     except OSError as error:
+        once = "When there is room" if error.errno == errno.ENOSPC else "Once, as who may write there"
         tell(
             f"{path} cannot be written ({error.strerror or error}): the model is packed in memory, at each start anew. "
-            f"Once, as who may write there: headway pack -m {folder.path}"
+            f"{once}: headway pack -m {folder.path}"
         )
     return PackedModel(path, folder.config.model, precision, packed_weights(folder, precision))
 

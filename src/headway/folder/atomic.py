@@ -16,13 +16,13 @@ def replace_file(path: Path, *, shared: bool = False) -> Generator[BinaryIO, Non
     """Open a file beside ``path`` for writing, and put it in the place of ``path`` when the block ends well.
 
     The bytes are on the disk before the name changes, and the name before the block is left. When the block or the
-    disk fails, the old file stays as it was, the new one is removed and the error goes on (for a full disk an OSError
-    that names ``path``). After a kill the new file may lie there as ``NAME.part``; the next write of the same file
+    disk fails, the old file stays as it was, the new one is removed and the error goes on (for a disk that is full or
+    cannot be written an OSError that names ``path``). After a kill the new file may lie there as ``NAME.part``; the next write of the same file
     takes its place. One process at a time may write a path; with ``shared`` any number may, each its own file, and the
     last to end stays.
     """
     beside = _own_name(path) if shared else path.with_name(path.name + SUFFIX)
-    file = beside.open("wb")
+    file = _opened(beside, path)
     try:
         yield file
         file.flush()
@@ -37,6 +37,15 @@ def replace_file(path: Path, *, shared: bool = False) -> Generator[BinaryIO, Non
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _opened(beside: Path, path: Path) -> BinaryIO:
+    """The file beside; an error names the one that the user asked for."""
+    try:
+        return beside.open("wb")
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _own_name(path: Path) -> Path:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headway.folder.contents import ModelFolder
     from headway.model.predictor import DecoderState
     from headway.model.transformer import Transformer
+    from headway.search.cancel import Cancel
     from headway.search.hypothesis import Hypothesis
     from headway.search.phrase import Lexicon, Phrase
     from headway.search.settings import SearchSettings
@@ -46,6 +47,10 @@ class Backend(Protocol):
 
     def serving(self, settings: "SearchSettings", *, with_phrases: bool) -> "Backend":
         """The backend that serves such a request: this one, or another for what it lacks."""
+        ...
+
+    def cancelled_by(self, cancel: "Cancel") -> "Backend":
+        """The same backend, whose calls end with CancelledError once ``cancel`` is set."""
         ...
 
     def search(
@@ -152,7 +157,7 @@ def load_backend(
 
 
 def _load_native(folder: "ModelFolder", precision: str, *, compute: Compute, tell: Callable[[str], None]) -> "Backend":
-    from headway.engine.engine import Engine
+    from headway.engine.engine import MOST_TOGETHER, Engine
     from headway.engine.packed import open_packed
     from headway.engine.shortlist import read_shortlist
     from headway.translate.native_backend import NativeBackend
@@ -170,6 +175,8 @@ def _load_native(folder: "ModelFolder", precision: str, *, compute: Compute, tel
     shortlist = None if compute.shortlist is None else read_shortlist(compute.shortlist, folder)
     packed = open_packed(folder, precision=precision, on_notice=tell)
     engine = Engine(packed, threads=compute.threads, shortlist=shortlist)
+    if compute.threads is not None and compute.threads > MOST_TOGETHER:
+        tell(f"of {compute.threads} threads {MOST_TOGETHER} at most work together on few lines; many lines take all")
     has_torch = compute.may_take_torch and find_spec("torch") is not None
     return NativeBackend(engine, reserve=reserve, leads_to_phrases=has_torch)
 

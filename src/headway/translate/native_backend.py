@@ -1,11 +1,13 @@
 """The compiled engine, as a translator asks it; torch is not needed."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from threading import Lock
 
 import numpy as np
 
 from headway.engine.engine import Engine
+from headway.search.cancel import Cancel
 from headway.search.hypothesis import Hypothesis, check_hypotheses
 from headway.search.phrase import Lexicon, Phrase
 from headway.search.settings import SearchSettings
@@ -27,19 +29,22 @@ class NativeBackend:
         self.engine = engine
         self.batch_tokens = UNLIMITED
         self.leads_to_phrases = leads_to_phrases
-        self._reserve = reserve
-        self._other: Backend | None = None
-        self._lock = Lock()
+        self._reserve = _Reserve(reserve)
+        self._cancel: Cancel | None = None
 
     def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Backend:
         """Give this backend, or the other one for what the engine's search lacks."""
         lacking = _lacking(settings, with_phrases=with_phrases)
         if not lacking:
             return self
-        with self._lock:
-            if self._other is None:
-                self._other = self._reserve(lacking)
-            return self._other
+        other = self._reserve.backend(lacking)
+        return other if self._cancel is None else other.cancelled_by(self._cancel)
+
+    def cancelled_by(self, cancel: Cancel) -> "NativeBackend":
+        """The same backend, whose calls end with CancelledError once ``cancel`` is set."""
+        backend = copy(self)
+        backend._cancel = cancel
+        return backend
 
     def search(
         self,
@@ -57,17 +62,32 @@ class NativeBackend:
             return other.search(
                 sources, prefixes=prefixes, limits=limits, settings=settings, phrases=phrases, lexicon=lexicon
             )
-        found = self.engine.search(sources, prefixes=prefixes, limits=limits, settings=settings)
+        found = self.engine.search(sources, prefixes=prefixes, limits=limits, settings=settings, cancel=self._cancel)
         check_hypotheses(found)
         return found
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log-probability of each token of each target."""
-        return self.engine.score(sources, targets)
+        return self.engine.score(sources, targets, cancel=self._cancel)
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
         """For each pair the attention weights, target tokens by source tokens (both with EOS)."""
-        return self.engine.attend(sources, targets)
+        return self.engine.attend(sources, targets, cancel=self._cancel)
+
+
+class _Reserve:
+    """The backend for what the engine lacks, loaded once, when it is first needed."""
+
+    def __init__(self, load: Callable[[str], Backend]) -> None:
+        self._load = load
+        self._loaded: Backend | None = None
+        self._lock = Lock()
+
+    def backend(self, lacking: str) -> Backend:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load(lacking)
+            return self._loaded
 
 
 def _lacking(settings: SearchSettings, *, with_phrases: bool) -> str:

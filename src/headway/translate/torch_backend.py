@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from headway.data.batch import Batch
+from headway.search.cancel import Cancel
+from headway.search.cancelled import CancelledPredictor
 from headway.search.ensemble import EnsemblePredictor
 from headway.search.hypothesis import Hypothesis
 from headway.search.phrase import Lexicon, Phrase
@@ -48,6 +50,16 @@ class TorchBackend(Generic[State]):
     def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Self:
         """Give this backend, which serves every request."""
         return self
+
+    def cancelled_by(self, cancel: Cancel) -> "TorchBackend[State]":
+        """The same backend, whose calls end with CancelledError once ``cancel`` is set."""
+
+        def attention(batch: Batch) -> Tensor:
+            cancel.check()
+            return self.attention(batch)
+
+        predictor = CancelledPredictor(self.predictor, cancel)
+        return TorchBackend(predictor, self.device, attention=attention, batch_tokens=self.batch_tokens)
 
     def search(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from headway.config.schema import ModelConfig, SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
+from headway.search.cancel import Cancel
 from headway.search.phrase import Phrase, beam_width
 from headway.search.settings import SearchSettings
 from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
@@ -171,6 +172,12 @@ class Translator:
         self._tag_ids(tag, 1)
         translator = copy(self)
         translator.tag = tag
+        return translator
+
+    def cancelled_by(self, cancel: Cancel) -> Self:
+        """The same translator, of the same model, whose calls end with CancelledError once ``cancel`` is set."""
+        translator = copy(self)
+        translator.backend = self.backend.cancelled_by(cancel)
         return translator
 
     def translate(

@@ -16,6 +16,8 @@ import pytest
 from packed_models import drawn_sources, packed_model, small_engine, write_packed
 
 from headway.config.schema import ModelConfig
+from headway.errors import CancelledError
+from headway.search.cancel import Cancel
 from headway.search.settings import SearchSettings
 
 native = pytest.importorskip("headway_native", reason="headway-native is not built here")
@@ -39,13 +41,17 @@ BEGINNING = """
     packed = read_packed(Path(sys.argv[1]))
     sentences = [[4 + place % 50, 5, 6 + place % 7, 3] for place in range(9)]
 
-    def search(engine, limit=11, **settings):
+    def search(engine, limit=11, cancel=None, **settings):
         return engine.search(
-            sentences, prefixes=[()] * 9, limits=[limit] * 9, settings=SearchSettings(beam_size=3, **settings)
+            sentences,
+            prefixes=[()] * 9,
+            limits=[limit] * 9,
+            settings=SearchSettings(beam_size=3, **settings),
+            cancel=cancel,
         )
 
-    def search_for_ever(engine):
-        return search(engine, 1 << 24, reserved=(3,))
+    def search_for_ever(engine, cancel=None):
+        return search(engine, 1 << 24, cancel, reserved=(3,))
 """
 
 
@@ -218,7 +224,8 @@ def test_a_process_ends_with_engines_that_are_left(tmp_path):
 @needs_fork
 def test_ctrl_c_ends_a_call_whether_it_computes_or_waits_and_the_engine_goes_on(tmp_path):
     script = """
-    from headway_native import Cancel, CancelledError
+    from headway.errors import CancelledError
+    from headway.search.cancel import Cancel
     signal.signal(signal.SIGINT, signal.default_int_handler)
     engine = Engine(packed, threads=2)
     expected = search(Engine(packed, threads=1))
@@ -241,10 +248,7 @@ def test_ctrl_c_ends_a_call_whether_it_computes_or_waits_and_the_engine_goes_on(
     cancel = Cancel()
     def hold():
         try:
-            engine._session.search(
-                sentences, prefixes=[[]] * 9, limits=[1 << 24] * 9, beam=3, n_best=1, length_penalty=0.6, no_repeat=0,
-                never=[3], rows=32, cancel=cancel
-            )
+            search_for_ever(engine, cancel)
         except CancelledError:
             return
         raise SystemExit("not cancelled")
@@ -277,32 +281,42 @@ def test_eight_threads_that_call_at_once_get_what_one_gets(threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_call_is_cancelled_whether_it_computes_or_waits(threads):
+@pytest.mark.parametrize("kind", ["search", "score", "attend"])
+def test_a_call_is_cancelled_whether_it_computes_or_waits(threads, kind):
     engine = small_engine(threads=threads)
     sources = drawn_sources(9)
-    cancels = [native.Cancel() for _ in range(5)]
+    asked = {"prefixes": [()] * 9, "limits": [1 << 24] * 9, "settings": NEVER_ENDS}
+    cancels = [Cancel() for _ in range(5)]
 
     def call(cancel):
-        with pytest.raises(native.CancelledError):
-            engine._session.search(
-                sources,
-                prefixes=[[]] * 9,
-                limits=[1 << 24] * 9,
-                beam=2,
-                n_best=1,
-                length_penalty=0.6,
-                no_repeat=0,
-                never=[3],
-                rows=16,
-                cancel=cancel,
+        # Only searches last: the first call is one, takes all threads, and the others wait for it.
+        is_search = kind == "search" or cancel is cancels[0]
+        with pytest.raises(CancelledError, match="the call was cancelled"):
+            getattr(engine, "search" if is_search else kind)(
+                sources, **(asked if is_search else {"targets": sources}), cancel=cancel
             )
 
     callers = [threading.Thread(target=call, args=[cancel]) for cancel in cancels]
     for caller in callers:
         caller.start()
-    time.sleep(0.1)
+        time.sleep(0.05)
     for cancel, caller in reversed(list(zip(cancels, callers, strict=True))):  # those that wait first
         cancel.set()
         caller.join(60)
         assert not caller.is_alive()
-    assert engine.score(sources, sources) == small_engine().score(sources, sources)
+    assert engine.score(sources, sources, cancel=Cancel()) == small_engine().score(sources, sources)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted on Linux alone")
+def test_one_sentence_is_computed_by_as_many_threads_as_can_work_together(tmp_path):
+    script = """
+    from headway.engine.engine import MOST_TOGETHER
+    before = len(list(Path("/proc/self/task").iterdir()))
+    for threads, computing in ((MOST_TOGETHER - 1, MOST_TOGETHER - 1), (MOST_TOGETHER + 13, MOST_TOGETHER)):
+        engine = Engine(packed, threads=threads)
+        assert engine.threads == threads
+        search(engine)
+        assert len(list(Path("/proc/self/task").iterdir())) == before + computing - 1
+        del engine
+    """
+    assert run(tmp_path, script) == ""

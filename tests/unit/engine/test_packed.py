@@ -123,14 +123,23 @@ def test_a_damaged_packed_file_is_made_again_and_told(tmp_path, damage):
     assert notices == [f"{whole.path} was damaged; it is made again from the weights"]
 
 
-def test_where_the_folder_cannot_be_written_the_model_is_packed_in_memory_and_that_is_told(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "why", "remedy"),
+    [
+        (errno.EROFS, "Read-only file system", "Once, as who may write there: headway pack -m "),
+        (errno.ENOSPC, "No space left on device", "When there is room: headway pack -m "),
+    ],
+)
+def test_where_the_folder_cannot_be_written_the_model_is_packed_in_memory_and_that_is_told(
+    tmp_path, monkeypatch, number, why, remedy
+):
     folder = written(tmp_path)
     expected = open_packed(folder)
     expected_arrays = {name: array.copy() for name, array in expected.arrays.items()}
     expected.path.unlink()
 
     def refuse(path, *, shared):
-        raise OSError(errno.EROFS, "Read-only file system", str(path))
+        raise OSError(number, why, str(path))
 
     monkeypatch.setattr(pack, "replace_file", refuse)
     notices = []
@@ -139,7 +148,7 @@ def test_where_the_folder_cannot_be_written_the_model_is_packed_in_memory_and_th
     assert packed.arrays.keys() == expected_arrays.keys()
     assert all(np.array_equal(packed.arrays[name], array) for name, array in expected_arrays.items())
     (notice,) = notices
-    assert "cannot be written (Read-only file system): the model is packed in memory, at each start anew" in notice
+    assert f"cannot be written ({why}): the model is packed in memory, at each start anew. {remedy}" in notice
     assert f"headway pack -m {tmp_path}" in notice
     assert native_arguments(packed)["arrays"].keys() >= packed.arrays.keys()
 

@@ -105,3 +105,10 @@ def test_what_killed_writers_of_a_shared_path_left_goes_and_what_others_are_writ
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), replace_file(tmp_path / "absent" / "state"):
         pass
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "state.part").mkdir()
+    with pytest.raises(IsADirectoryError) as caught, replace_file(tmp_path / "state"):
+        pass
+    assert caught.value.filename == str(tmp_path / "state")

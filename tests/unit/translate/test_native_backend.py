@@ -306,3 +306,11 @@ def test_a_model_that_gives_no_number_is_told(tmp_path):
     translator = Translator.from_folder(tmp_path, precision="float32")
     with pytest.raises(HeadwayError, match="no output has a finite log-probability"):
         translator.translate(["the cat"])
+
+
+@pytest.mark.parametrize(("threads", "told"), [(None, 0), (32, 0), (33, 1)])
+def test_threads_of_which_some_rest_while_few_lines_are_translated_are_told(path, notices, threads, told):
+    needs_engine()
+    translator = Translator.from_folder(path, "cpu", threads=threads, on_notice=notices.append)
+    assert translator.translate(["the cat"])[0].text
+    assert notices == [f"of {threads} threads 32 at most work together on few lines; many lines take all"] * told
