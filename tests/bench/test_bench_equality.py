@@ -1,22 +1,17 @@
 """bench/equality.py: what it counts as equal, as good, and a fault."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from headway.search.hypothesis import Hypothesis
 
-BENCH = Path(__file__).parents[2] / "bench"
+pytest.importorskip("headway_native", reason="headway-native is not built here")
+
+MODULES = ("equality",)
 
 
-@pytest.fixture(scope="module")
-def equality():
-    pytest.importorskip("headway_native", reason="headway-native is not built here")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        yield pytest.importorskip("equality")
-    sys.modules.pop("equality", None)
+@pytest.fixture
+def equality(scripts):
+    return scripts["equality"]
 
 
 def found(*pairs):

@@ -1,21 +1,17 @@
 """bench/plot.py: where a point stands, and that the drawing is well-formed."""
 
 import re
-import sys
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
+MODULES = ("plot",)
 
 
 @pytest.fixture
-def plot(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCH))
-    yield pytest.importorskip("plot")
-    sys.modules.pop("plot", None)
+def plot(scripts):
+    return scripts["plot"]
 
 
 LINES = {"squares": [(2, 4), (4, 16), (8, 64)], "a < b & c": [(2, 3), (8, 48)], "flat": [(2, 50), (8, 50)]}

@@ -20,15 +20,6 @@ BENCH = ROOT / "bench"
 MODULES = ("train", "trainers", "workload", "cost", "plot")
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        yield {name: pytest.importorskip(name) for name in MODULES}
-    for name in MODULES:
-        sys.modules.pop(name, None)
-
-
 def run(script, *arguments):
     finished = subprocess.run(
         [sys.executable, str(BENCH / script), "--threads", "1", *map(str, arguments)],

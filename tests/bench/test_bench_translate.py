@@ -21,15 +21,6 @@ BENCH = ROOT / "bench"
 MODULES = ("translate", "translators", "translate_limit", "translate_table", "translate_work")
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        yield {name: pytest.importorskip(name) for name in MODULES}
-    for name in MODULES:
-        sys.modules.pop(name, None)
-
-
 UNEVEN = ModelConfig(  # d 6; queries 2 x 5, keys 1 x 5, values 1 x 7, mixed 2 x 7; ff 11
     vocab_size=13,
     d_model=6,

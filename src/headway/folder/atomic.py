@@ -17,9 +17,9 @@ def replace_file(path: Path, *, shared: bool = False) -> Generator[BinaryIO, Non
 
     The bytes are on the disk before the name changes, and the name before the block is left. When the block or the
     disk fails, the old file stays as it was, the new one is removed and the error goes on (for a disk that is full or
-    cannot be written an OSError that names ``path``). After a kill the new file may lie there as ``NAME.part``; the next write of the same file
-    takes its place. One process at a time may write a path; with ``shared`` any number may, each its own file, and the
-    last to end stays.
+    cannot be written an OSError that names ``path``). After a kill the new file may lie there as ``NAME.part``; the
+    next write of the same file takes its place. One process at a time may write a path; with ``shared`` any number may,
+    each its own file, and the last to end stays.
     """
     beside = _own_name(path) if shared else path.with_name(path.name + SUFFIX)
     file = _opened(beside, path)
