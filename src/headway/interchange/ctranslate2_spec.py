@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.positions import BASE, MAX_DISTANCE, alibi_slopes
 from headway.config.residual_scaling import RESIDUAL_SCALINGS
 from headway.config.schema import ModelConfig
 from headway.errors import InterchangeError, MissingExtraError
@@ -22,8 +23,6 @@ from headway.folder.weights import Array
 
 Layer = Any  # a specification of the library, or a part of one: it has no types
 
-BASE = 10_000.0  # of the wavelengths, in sinusoids and in rotations
-T5_DISTANCE = 128  # from which all distances share one bucket
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}
 
 
@@ -144,7 +143,7 @@ class _Stack:
             }
             spec.position_encodings.encodings = _float32(tables[config.positions]() * self.alpha)
         elif config.positions == "t5":
-            self._fill_biases(spec, self.weights[own], T5_DISTANCE)
+            self._fill_biases(spec, self.weights[own], MAX_DISTANCE)
         elif config.positions == "alibi" and self.side == "encoder":
             self._fill_biases(spec, alibi_table(config.num_heads, self.num_positions), 2 * self.num_positions)
 
@@ -228,11 +227,8 @@ def alibi_table(num_heads: int, num_positions: int) -> Array:
     The first half of the rows is the past, the second the future. In each half a distance has the row of its number as
     far as half of the rows reach; behind that the format lets several distances share a row.
     """
-    below = 2 ** math.floor(math.log2(num_heads))
-    slopes = [2.0 ** (-8.0 * (head + 1) / below) for head in range(below)]
-    slopes += [2.0 ** (-4.0 * (2 * head + 1) / below) for head in range(num_heads - below)]
     distance = np.arange(2 * num_positions, dtype=np.float64)
-    return np.tile(-distance[:, None] * np.array(slopes), (2, 1)).astype(np.float32)
+    return np.tile(-distance[:, None] * np.array(alibi_slopes(num_heads)), (2, 1)).astype(np.float32)
 
 
 def _stacked(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:

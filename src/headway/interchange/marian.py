@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headway.config.positions import BASE
 from headway.config.schema import ModelConfig
 from headway.errors import InterchangeError
 from headway.folder.weights import Array
@@ -213,7 +214,7 @@ def _check_positions(name: str, table_TD: Array, d_model: int) -> None:
     """Positions may be in the file; they must be those that Headway computes."""
     if table_TD.ndim != 2 or table_TD.shape[1] != d_model:
         raise _wrong(name, f"shape {tuple(table_TD.shape)}", f"(positions, {d_model})")
-    wave_D = 10_000.0 ** (np.arange(0, d_model, 2) / d_model)
+    wave_D = BASE ** (np.arange(0, d_model, 2) / d_model)
     for start in range(0, len(table_TD), _ROWS_AT_ONCE):
         part_TD = table_TD[start : start + _ROWS_AT_ONCE]
         angle_TD = np.arange(start, start + len(part_TD))[:, None] / wave_D

@@ -8,6 +8,7 @@ length, both in tokens.
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from headway.config.positions import NUM_BUCKETS
 from headway.config.schema import ModelConfig
 
 # Table 3 prints 213 million for the big model. With the one set of assumptions under which the ten other counts of the
@@ -20,7 +21,6 @@ BIG_ERRATUM = (
 OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
 LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 2048, 128 * 2**20, 4 * 2**20  # as in headway.train.chunked
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
-RELATIVE_BUCKETS = 32  # as in headway.nn.position
 NORM_VECTORS = {"layer": 2, "rms": 1}  # gain and bias, or gain
 FEED_FORWARD_MATRICES = {"relu": 2, "gelu": 2, "silu": 2, "swiglu": 3}
 KEPT_INSIDE = {"relu": 1, "gelu": 2, "silu": 2, "swiglu": 4}  # vectors of ff that a backward pass needs
@@ -154,7 +154,7 @@ def _embedding_rows(config: ModelConfig) -> int:
 
 def _position_numbers(config: ModelConfig) -> int:
     """Count the trained numbers of one stack's positions."""
-    tables = {"learned": config.max_positions * config.d_model, "t5": RELATIVE_BUCKETS * config.num_heads}
+    tables = {"learned": config.max_positions * config.d_model, "t5": NUM_BUCKETS * config.num_heads}
     return tables.get(config.positions, 0)
 
 

@@ -14,11 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from headway.config.positions import BASE, MAX_DISTANCE, NUM_BUCKETS, alibi_slopes
 from headway.errors import ModelError
-
-BASE = 10_000.0  # of the wavelengths, in sinusoids and in rotations
-NUM_BUCKETS = 32  # T5's: rows of its table ...
-MAX_DISTANCE = 128  # ... and the distance from which all share one row
 
 
 def sinusoids(num_positions: int, d_model: int) -> Tensor:
@@ -159,17 +156,6 @@ class Alibi(Position):
         """-slope |i - j|: (H, T, S)."""
         distance_TS = relative_positions(num_queries, num_keys, start, device=self.slope_H.device).abs()
         return -self.slope_H.float()[:, None, None] * distance_TS
-
-
-def alibi_slopes(num_heads: int) -> list[float]:
-    """2^(-8/H), 2^(-16/H), ... 2^-8 for a power of two.
-
-    For another H, those of the power of two below it, then every second one, from the first, of the power above.
-    """
-    below = 2 ** math.floor(math.log2(num_heads))
-    slopes = [2.0 ** (-8.0 * (head + 1) / below) for head in range(below)]
-    between = [2.0 ** (-4.0 * (2 * head + 1) / below) for head in range(num_heads - below)]
-    return slopes + between
 
 
 class RelativeBuckets(Position):

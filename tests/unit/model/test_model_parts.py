@@ -24,7 +24,6 @@ from headway.model.size import (
     FEED_FORWARD_MATRICES,
     KEPT_INSIDE,
     NORM_VECTORS,
-    RELATIVE_BUCKETS,
     cache_bytes_per_token,
     count_multiply_adds,
     count_parameters,
@@ -32,7 +31,7 @@ from headway.model.size import (
 )
 from headway.nn.feed_forward import FEED_FORWARDS
 from headway.nn.norm import NORMS
-from headway.nn.position import NUM_BUCKETS, POSITIONS
+from headway.nn.position import POSITIONS
 from headway.nn.residual import SUBLAYERS
 from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
@@ -285,7 +284,6 @@ def test_the_sizes_name_the_choices_of_the_parts():
     assert choices == {name: set(kinds) for name, kinds in KINDS.items()}
     assert set(FEED_FORWARD_MATRICES) == set(KEPT_INSIDE) == set(FEED_FORWARDS)
     assert set(NORM_VECTORS) == set(NORMS)
-    assert RELATIVE_BUCKETS == NUM_BUCKETS
 
 
 KINDS = {

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
+from headway.config.positions import MAX_DISTANCE, NUM_BUCKETS
 from headway.errors import ModelError
 from headway.nn.position import (
-    MAX_DISTANCE,
-    NUM_BUCKETS,
     POSITIONS,
     Alibi,
     Learned,
@@ -17,7 +16,6 @@ from headway.nn.position import (
     Rotary,
     Sinusoidal,
     Stack,
-    alibi_slopes,
     relative_buckets,
     relative_positions,
     sinusoids,
@@ -267,21 +265,6 @@ def test_rotary_waves_grow_in_inference_and_serve_training_afterwards():
 
 
 # ALiBi
-
-
-@pytest.mark.parametrize(
-    ("num_heads", "slopes"),
-    [
-        (8, [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]),
-        (6, [1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 8]),  # those of 4, then every second one of 8
-        (1, [1 / 256]),
-        (2, [1 / 16, 1 / 256]),
-        (3, [1 / 16, 1 / 256, 1 / 4]),
-        (16, [2 ** (-n / 2) for n in range(1, 17)]),
-    ],
-)
-def test_slopes_by_hand(num_heads, slopes):
-    assert alibi_slopes(num_heads) == pytest.approx(slopes)
 
 
 def test_the_bias_is_minus_slope_times_distance_to_both_sides():
