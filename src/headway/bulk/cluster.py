@@ -57,9 +57,10 @@ class Worker:
         self._job = job
         self._chunks: Iterator[Chunk] = iter(())
         self._next = -1  # the number of the chunk that comes next
-        self._failure = ""
+        self._failure = self._computed_by = ""
         try:
             self._translate = job.load()
+            self._computed_by = job.computed_by()
         except HeadwayError as error:
             self._failure = _failure(error)
 
@@ -76,7 +77,8 @@ class Worker:
             result = self._translate(chunk)
         except HeadwayError as error:
             return _failure(error)
-        return json.dumps({"digest": chunk.digest(), "records": result.records, "notes": result.notes})
+        told = {"digest": chunk.digest(), "computed_by": self._computed_by}
+        return json.dumps({**told, "records": result.records, "notes": result.notes})
 
     def _read(self, number: int) -> Chunk:
         """The chunk of this number; they mostly come in rising order, so that the file is read on."""
@@ -135,10 +137,12 @@ def _results(job: Job, cluster: Cluster, seen: Survey) -> Iterator[Result]:
         num_cpus=cluster.threads or 1,
         num_gpus=1 if has_gpus else None,
     )
-    number = 0
+    number, computed_by = 0, ""
     for row in results.iter_rows():
         found: dict[str, Any] = json.loads(row["result"])
         _raise_failure(found)
+        computed_by = computed_by or found["computed_by"]
+        _check_alike(computed_by, found["computed_by"])
         if row["chunk"] != number:
             raise TranslationError(
                 f"bulk/cluster: found chunk {row['chunk'] + 1:,}, wanted {number + 1:,}: the cluster lost results. "
@@ -233,6 +237,16 @@ def _raise_failure(found: dict[str, Any]) -> None:
     if "error" in found:
         kind = getattr(errors, found["error"], HeadwayError)
         raise cast("type[HeadwayError]", kind)(found["message"])
+
+
+def _check_alike(first: str, other: str) -> None:
+    """Refuse to join what was computed in two ways."""
+    if first != other:
+        raise TranslationError(
+            f"bulk/cluster: one worker computed by {first}, another by {other}: their machines have different "
+            "installations, and outputs would not go together. Remedy: name what all have, with --engine and "
+            "--precision, or install the same on each."
+        )
 
 
 def _last_line(error: Exception) -> str:

@@ -50,12 +50,14 @@ class Job:
     """What to translate and how.
 
     ``rows`` reads the input from its start, the same each time; ``load`` gives what translates a chunk. For several
-    machines both must be picklable. ``chunk`` is the most lines of a chunk.
+    machines both must be picklable. ``chunk`` is the most lines of a chunk. ``computed_by`` names what computes on the
+    machine that asks; machines that answer differently do not share a job.
     """
 
     rows: Callable[[], Iterator[Row]]
     load: Callable[[], Translate]
     chunk: int = CHUNK
+    computed_by: Callable[[], str] = str
 
 
 @dataclass(frozen=True, slots=True)

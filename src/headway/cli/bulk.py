@@ -88,6 +88,14 @@ class Load:
     settings: Settings
     output_format: str
 
+    def computed_by(self) -> str:
+        """What computes on this machine, and in which precision."""
+        from headway.folder.contents import ModelFolder
+        from headway.translate.backend import choose
+
+        choice = choose([ModelFolder.open(folder) for folder in self.models], self.compute)
+        return f"{choice.engine} {choice.precision}"
+
     def __call__(self) -> "Translate":
         """Load the models."""
         from headway.bulk.job import Result
@@ -113,7 +121,7 @@ def translate_in_bulk(bulk: Bulk, load: Load, file: str, output: str) -> None:
 
     phrase_file = load.settings.phrase_file
     check_files([file] if phrase_file is None else [file, phrase_file])
-    job = Job(Rows(file, load.settings), load)
+    job = Job(Rows(file, load.settings), load, computed_by=load.computed_by)
     notes = _on_ray(bulk, job, load, output) if bulk.shard is None else _shard(bulk.shard, job, load, output)
     notes.tell()
 
@@ -170,15 +178,12 @@ def _take(notes: Notes, name: str, numbers: list[int]) -> None:
 def _described(load: Load) -> dict[str, str]:
     """All that the output depends on, but for the input, by name."""
     from headway.bulk.identity import file_digest, model_digest
-    from headway.folder.contents import ModelFolder
-    from headway.translate.backend import choose
 
     settings = load.settings
-    choice = choose([ModelFolder.open(folder) for folder in load.models], load.compute)
     return {
         "headway": __version__,
         "model": " ".join(model_digest(folder) for folder in load.models),
-        "computed by": f"{choice.engine} {choice.precision}",
+        "computed by": load.computed_by(),
         "--shortlist": "" if load.compute.shortlist is None else file_digest(load.compute.shortlist),
         "--tag": str(load.tag),
         "--format": load.output_format,

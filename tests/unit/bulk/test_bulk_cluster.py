@@ -58,6 +58,15 @@ def broken():
     raise ZeroDivisionError("a fault of ours")
 
 
+def first_or_later(marker):
+    """What computes: the engine where nobody has asked before, elsewhere torch."""
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return "torch float32"
+    return "native int8"
+
+
 def batch(*numbers):
     return {"item": list(numbers)}
 
@@ -103,6 +112,15 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path):
 
 
 @needs_ray
+@pytest.mark.slow
+def test_workers_that_compute_in_two_ways_are_refused_with_both_named(tmp_path):
+    source, marker = write_input(tmp_path / "in", 101), tmp_path / "asked"
+    load, computed_by = partial(shouting, seconds=0.05), partial(first_or_later, str(marker))
+    with pytest.raises(TranslationError, match=r"by (native int8, another by torch|torch float32, another by native)"):
+        list(translate_on_ray(Job(partial(rows, source), load, chunk=5, computed_by=computed_by), LOCAL))
+
+
+@needs_ray
 def test_an_input_without_lines_starts_no_cluster(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "_connected", None)
     assert list(translate_on_ray(Job(partial(rows, write_input(tmp_path / "in", 0, end="")), shouting), LOCAL)) == []
@@ -131,3 +149,16 @@ def test_a_worker_gives_any_chunk_in_any_order_and_its_failures_as_results(tmp_p
         "error": "TextError",
         "message": "text/tokenizer: there is none. Bring one.",
     }
+
+
+def test_a_worker_says_what_it_computes_by(tmp_path):
+    import json
+
+    job = Job(
+        partial(rows, write_input(tmp_path / "in", 7)),
+        shouting,
+        chunk=5,
+        computed_by=partial(first_or_later, str(tmp_path / "asked")),
+    )
+    told = [json.loads(Worker(job)(batch(0))["result"][0])["computed_by"] for _ in range(2)]
+    assert told == ["native int8", "torch float32"]
