@@ -141,8 +141,9 @@ def _results(job: Job, cluster: Cluster, seen: Survey) -> Iterator[Result]:
     for row in results.iter_rows():
         found: dict[str, Any] = json.loads(row["result"])
         _raise_failure(found)
-        computed_by = computed_by or found["computed_by"]
-        _check_alike(computed_by, found["computed_by"])
+        own = found.get("computed_by", "another version of Headway")
+        computed_by = computed_by or own
+        _check_alike(computed_by, own)
         if row["chunk"] != number:
             raise TranslationError(
                 f"bulk/cluster: found chunk {row['chunk'] + 1:,}, wanted {number + 1:,}: the cluster lost results. "

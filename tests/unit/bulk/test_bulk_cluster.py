@@ -24,8 +24,9 @@ LOCAL = Cluster(workers=2, threads=1)
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch):
-    """Workers find this file's functions by name."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    """Workers find this file's functions by name, and the Headway that is tested."""
+    places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
 
 
 def dying_once(marker):
