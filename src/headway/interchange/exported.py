@@ -1,6 +1,7 @@
 """A folder that ``headway export --to huggingface`` wrote, read back: the model that was exported."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from headway.config.schema import ModelConfig
 from headway.errors import InterchangeError, TextError
 from headway.folder.contents import FolderConfig
 from headway.folder.weights import Array
-from headway.interchange.huggingface_export import OWN_KEY, SOURCE_FOLDER, TARGET_FOLDER
+from headway.interchange.huggingface_export import OWN_KEY, SCALE_KEY, SOURCE_FOLDER, TARGET_FOLDER
 from headway.interchange.huggingface_tokenizer import TOKENIZER_FILE, read_tokenizer
 from headway.interchange.marian import Rows, from_marian
 from headway.interchange.marian_config import MarianModel
 from headway.interchange.marian_vocabulary import WORDS_FILE
+from headway.interchange.norm_scale import scale_norms
 from headway.interchange.source_folder import SourceFolder
 from headway.text.tokenizer import Tokenizer
 
@@ -45,6 +47,7 @@ def read_exported(
     config = _own_config(source.path, values)
     rows = [Rows(np.arange(size)) for size in (marian.source_vocab_size, marian.target_vocab_size)]
     weights, model = from_marian(arrays, marian.model, source_rows=rows[0], target_rows=rows[1])
+    weights = scale_norms(weights, model, 1.0 / _own_scale(source.path, values))
     model = ModelConfig.model_validate({**model.model_dump(), "norm_epsilon": config.model.norm_epsilon})
     source_size = model.source_vocab_size or model.vocab_size
     if config.text.shared_vocabulary:
@@ -66,6 +69,17 @@ def _own_config(path: Path, values: Mapping[str, object]) -> FolderConfig:
             f"interchange/exported: {path / 'config.json'}: {key}: {' '.join(first['msg'].split())}; found "
             f"{str(first['input'])[:80]!r}. Remedy: restore it as `headway export` wrote it, or export again."
         ) from error
+
+
+def _own_scale(path: Path, values: Mapping[str, object]) -> float:
+    """By what power of two the numbers between sub-layers are larger there."""
+    found = values.get(SCALE_KEY, 1.0)
+    if isinstance(found, int | float) and 2.0**-20 <= found <= 2.0**20 and math.frexp(found)[0] == 0.5:
+        return float(found)
+    raise InterchangeError(
+        f"interchange/exported: {path / 'config.json'}: {SCALE_KEY}: found {str(found)[:80]!r}; wanted a power of two. "
+        "Remedy: restore it as `headway export` wrote it, or export again."
+    )
 
 
 def _tokenizer(source: SourceFolder, name: str, *sizes: int) -> Tokenizer:

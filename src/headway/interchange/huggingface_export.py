@@ -15,6 +15,7 @@ from headway.interchange.huggingface_tokenizer import tokenizer_files
 from headway.interchange.marian import Rows, from_marian, to_marian
 from headway.interchange.marian_config import NORM_EPSILON, read_marian_config, write_marian_config
 from headway.interchange.new_folder import check_place, new_folder
+from headway.interchange.norm_scale import norm_scale, scale_norms
 from headway.interchange.sentences import Comparable, comparable
 from headway.interchange.source_folder import SourceFolder
 from headway.interchange.verification import Exported, Verified
@@ -23,6 +24,7 @@ from headway.text.tokenizer import Tokenizer
 CONFIG_FILE, WEIGHTS_FILE, CARD_FILE = "config.json", "model.safetensors", "README.md"
 SOURCE_FOLDER, TARGET_FOLDER = "source_tokenizer", "target_tokenizer"
 OWN_KEY = "headway"  # of config.json: what ours says; transformers carries it along
+SCALE_KEY = "headway_norm_scale"  # of config.json: see norm_scale.py; absent it is 1
 LONGEST_OUTPUT = 512
 
 
@@ -38,9 +40,15 @@ def export_huggingface(folder: ModelFolder, out: Path, sentences: Sequence[str])
     config[OWN_KEY] = folder.config.model_dump(mode="json", exclude={"training": {"parent"}})
     for tokenizer in (folder.source_tokenizer, folder.target_tokenizer):
         _check_tokenizer(tokenizer)
+    config[SCALE_KEY] = norm_scale(folder.config.model.norm_epsilon, there=NORM_EPSILON)
     values, notices = write_generation(folder.config.search, longest=longest)
     if folder.config.model.norm_epsilon != NORM_EPSILON:
-        notices += (f"norms add {NORM_EPSILON:g} to the variance there, {folder.config.model.norm_epsilon:g} here",)
+        scale = norm_scale(folder.config.model.norm_epsilon, there=NORM_EPSILON)
+        notices += (
+            f"norms add {NORM_EPSILON:g} to the variance there, {folder.config.model.norm_epsilon:g} here: what they "
+            f"read is kept {scale:g} times as large, where it counts as {NORM_EPSILON / scale**2:.3g} (all but the "
+            "first norm of each stack)",
+        )
     if folder.source_tokenizer is not folder.target_tokenizer:
         notices += (
             f"two vocabularies: load {SOURCE_FOLDER} and {TARGET_FOLDER} with AutoTokenizer, one for each side",
@@ -84,7 +92,9 @@ def _write(
     for name, text in texts.items():
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text(text, encoding="utf-8", newline="\n")
-    write_weights(path / WEIGHTS_FILE, to_marian(weights, folder.config.model), metadata={"format": "pt"})
+    model = folder.config.model
+    scaled = scale_norms(weights, model, norm_scale(model.norm_epsilon, there=NORM_EPSILON))
+    write_weights(path / WEIGHTS_FILE, to_marian(scaled, model), metadata={"format": "pt"})
 
 
 def _verify(folder: ModelFolder, path: Path, weights: Mapping[str, Array], compared: Comparable) -> Verified:

@@ -116,7 +116,8 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path):
 @pytest.mark.slow
 def test_workers_that_compute_in_two_ways_are_refused_with_both_named(tmp_path):
     source, marker = write_input(tmp_path / "in", 101), tmp_path / "asked"
-    load, computed_by = partial(shouting, seconds=0.05), partial(first_or_later, str(marker))
+    # One worker is killed, so that at least two compute.
+    load, computed_by = partial(dying_once, str(tmp_path / "killed")), partial(first_or_later, str(marker))
     with pytest.raises(TranslationError, match=r"by (native int8, another by torch|torch float32, another by native)"):
         list(translate_on_ray(Job(partial(rows, source), load, chunk=5, computed_by=computed_by), LOCAL))
 
