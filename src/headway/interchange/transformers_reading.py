@@ -22,8 +22,7 @@ def is_installed() -> bool:
 class TransformersReading:
     """MarianMTModel and AutoTokenizer from a folder; nothing is fetched, no code of the folder is run.
 
-    It computes in float64, in which two ways of writing one model agree to nine digits: rounding alone can part them by
-    more than 1e-4 of a log-probability in float32.
+    It computes in float64, so that what is compared is how the model was written down, not how sums are rounded.
     """
 
     name = "transformers"
