@@ -3,10 +3,13 @@
 Shapes: B sentences, S source positions, T target positions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from headway.text.reserved import BOS_ID, PAD_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +47,16 @@ class Batch:
             self.target_in_BT.to(device, non_blocking=True),
             self.target_out_BT.to(device, non_blocking=True),
         )
+
+
+def pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """One tensor (B, S) of all sentences, padded."""
+    longest = max(len(ids) for ids in sentences)
+    padded = [[*ids, *[PAD_ID] * (longest - len(ids))] for ids in sentences]
+    return torch.tensor(padded, dtype=torch.int64, device=device)
+
+
+def forced_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], device: torch.device) -> Batch:
+    """What forces the targets upon a model, pair by pair. Sources and targets end in EOS."""
+    target_in = [[BOS_ID, *target[:-1]] for target in targets]
+    return Batch(pad(sources, device), target_in_BT=pad(target_in, device), target_out_BT=pad(targets, device))

@@ -3,7 +3,7 @@
 Shapes: B sentences, S source positions, D d_model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from torch import Tensor, nn
@@ -43,9 +43,13 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = norm
 
+    def each_layer(self) -> Iterator[EncoderLayer]:
+        """The layers from the first to the last."""
+        return (cast("EncoderLayer", layer) for layer in self.layers)
+
     def forward(self, x_BSD: Tensor, mask: Tensor | None, *, position: Position) -> Tensor:
         """The memory that the decoder reads: (B, S, D)."""
         span = position.span(x_BSD.shape[1], x_BSD.shape[1], 0)
-        for layer in self.layers:
-            x_BSD = cast("EncoderLayer", layer)(x_BSD, mask, span=span)
+        for layer in self.each_layer():
+            x_BSD = layer(x_BSD, mask, span=span)
         return self.norm(x_BSD)

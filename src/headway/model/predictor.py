@@ -85,6 +85,16 @@ def recorded(
         attention.recorder = None
 
 
+@contextmanager
+def gated(attention: MultiHeadAttention, gate_H: Tensor) -> Generator[None]:
+    """Within the block, what each head of the module has mixed is multiplied by its number: 1 leaves it, 0 is off."""
+    attention.gate_H = gate_H
+    try:
+        yield
+    finally:
+        attention.gate_H = None
+
+
 @torch.inference_mode()
 def forced_pass(
     model: Transformer, source_BS: Tensor, source_mask_BS: Tensor, *, target_in_BT: Tensor, target_out_BT: Tensor

@@ -74,16 +74,22 @@ class Transformer(nn.Module):
         """
         mask_B11S = allowed(key_mask(source_mask_BS))
         memory_BSD = self.encode(source_BS, mask_B11S, kept_BS=source_kept_BS)
-        mask_TT = causal_mask(target_in_BT.shape[1], window=self.window, device=target_in_BT.device)
-        return self.decoder(
-            self.target_stem(target_in_BT, kept_BT=target_kept_BT),
-            memory_BSD,
-            self_mask=mask_TT,
-            cross_mask=mask_B11S,
-            position=self.target_stem.position,
-        )
+        return self.decode(target_in_BT, memory_BSD, mask_B11S, kept_BT=target_kept_BT)
 
     def encode(self, source_BS: Tensor, mask_B11S: Tensor | None, *, kept_BS: Tensor | None = None) -> Tensor:
         """The encoder's memory (B, S, D)."""
         mask = windowed(mask_B11S, source_BS.shape[1], window=self.window, device=source_BS.device)
         return self.encoder(self.source_stem(source_BS, kept_BT=kept_BS), mask, position=self.source_stem.position)
+
+    def decode(
+        self, target_in_BT: Tensor, memory_BSD: Tensor, mask_B11S: Tensor | None, *, kept_BT: Tensor | None = None
+    ) -> Tensor:
+        """The decoder's vectors (B, T, D) over a memory, all positions at once."""
+        mask_TT = causal_mask(target_in_BT.shape[1], window=self.window, device=target_in_BT.device)
+        return self.decoder(
+            self.target_stem(target_in_BT, kept_BT=kept_BT),
+            memory_BSD,
+            self_mask=mask_TT,
+            cross_mask=mask_B11S,
+            position=self.target_stem.position,
+        )

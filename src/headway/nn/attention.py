@@ -131,6 +131,8 @@ class MultiHeadAttention(nn.Module):
 
     Departure, with fewer ``num_kv_heads``: as many heads of keys and values, each shared by equally many heads of
     queries next to each other (Shazeer 2019 with one; Ainslie et al. 2023). ``dropout`` is that of the weights.
+    While ``gate_H`` is set, what each head of queries has mixed is multiplied by its number before W^O: with 0 the head
+    is off (Michel et al. 2019). The bias of W^O belongs to no head and stays.
     """
 
     def __init__(
@@ -155,6 +157,7 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(num_heads * d_v, d_model, bias=bias)
         self.dropout = Dropout(dropout)
         self.recorder: Recorder | None = None
+        self.gate_H: Tensor | None = None
 
     def forward(
         self, x_BTD: Tensor, memory_BSD: Tensor, *, mask: Tensor | None = None, span: Span | None = None
@@ -201,6 +204,8 @@ class MultiHeadAttention(nn.Module):
         else:
             mixed_BHTV, attention_weights_BHTS = attention(*given, bias_HTS=bias_HTS, dropout=self.dropout)
             self.recorder(attention_weights_BHTS)
+        if self.gate_H is not None:
+            mixed_BHTV = mixed_BHTV * self.gate_H.to(mixed_BHTV.dtype)[:, None, None]
         return self.output(mixed_BHTV.transpose(1, 2).flatten(start_dim=2))
 
 

@@ -182,20 +182,28 @@ def _load_native(folder: "ModelFolder", precision: str, *, compute: Compute, tel
 
 
 def _load_torch(folders: "Sequence[ModelFolder]", compute: Compute) -> "TorchBackend":
+    from headway.translate.torch_backend import together
+
+    backends = [model_backend(*load_model(folder, compute)) for folder in folders]
+    return backends[0] if len(backends) == 1 else together(backends)
+
+
+def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[Transformer, torch.device]":
+    """The model of a folder in torch, in evaluation mode, and the device that it is on.
+
+    Raises TranslationError for a device that does not exist here, FolderError and ModelError for weights that are
+    damaged or do not fit.
+    """
     import torch
 
     from headway.model.build import build_transformer, load_weights
-    from headway.translate.torch_backend import together
 
     if compute.threads:
         torch.set_num_threads(compute.threads)
     place = choose_device(compute.device)
-    backends: list[TorchBackend] = []
-    for folder in folders:
-        model = build_transformer(folder.config.model)
-        load_weights(model, folder.weights())
-        backends.append(model_backend(model.to(place).eval(), place))
-    return backends[0] if len(backends) == 1 else together(backends)
+    model = build_transformer(folder.config.model)
+    load_weights(model, folder.weights())
+    return model.to(place).eval(), place
 
 
 def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend[DecoderState]":

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headway.data.batch import Batch
+from headway.data.batch import Batch, forced_batch, pad
 from headway.search.cancel import Cancel
 from headway.search.cancelled import CancelledPredictor
 from headway.search.ensemble import EnsemblePredictor
@@ -20,7 +20,7 @@ from headway.search.predictor import Predictor
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import SearchSettings
-from headway.text.tokenizer import BOS_ID, PAD_ID
+from headway.text.tokenizer import PAD_ID
 
 State = TypeVar("State")
 Ids = Sequence[int]
@@ -72,7 +72,7 @@ class TorchBackend(Generic[State]):
         lexicon: Lexicon | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source; see ``headway.search.run.search``."""
-        source_BS = self._pad(sources)
+        source_BS = pad(sources, self.device)
         return search(
             self.predictor,
             source_BS,
@@ -86,27 +86,16 @@ class TorchBackend(Generic[State]):
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """The log-probability of each token of each target."""
-        source_BS = self._pad(sources)
+        source_BS = pad(sources, self.device)
         return score_pairs(self.predictor, source_BS, source_BS != PAD_ID, targets)
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
         """For each pair the attention weights, target tokens by source tokens (both with EOS)."""
-        batch = Batch(
-            self._pad(sources),
-            target_in_BT=self._pad([[BOS_ID, *target[:-1]] for target in targets]),
-            target_out_BT=self._pad(targets),
-        )
-        weights = self.attention(batch).float().cpu().numpy()
+        weights = self.attention(forced_batch(sources, targets, self.device)).float().cpu().numpy()
         return [
             weights[place, : len(target), : len(source)]
             for place, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
-
-    def _pad(self, sentences: Sequence[Ids]) -> Tensor:
-        """One tensor of all sentences, padded."""
-        longest = max(len(ids) for ids in sentences)
-        padded = [[*ids, *[PAD_ID] * (longest - len(ids))] for ids in sentences]
-        return torch.tensor(padded, dtype=torch.int64, device=self.device)
 
 
 def together(backends: Sequence[TorchBackend]) -> TorchBackend:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 class Translation:
     """One text's translation. Tokens are readable strings without BOS and EOS; log_prob is natural and counts EOS.
 
-    ``score`` is log_prob / ((5 + length)/6)^length_penalty; with minimum Bayes risk the
+    ``token_ids`` are those of ``tokens``. ``score`` is log_prob / ((5 + length)/6)^length_penalty; with minimum Bayes risk the
     expected utility, from 0 to 100; of a text in pieces the mean of the pieces' scores.
     ``is_cut``: an output reached the length limit and may be incomplete. ``alignment`` pairs source and target token
     places (from 0), each target token with the source token it attended to most; None when not asked for.
@@ -28,6 +28,7 @@ class Translation:
     phrases_met: bool = True
     count: int = 1
     num_unknown: int = 0  # source tokens that the vocabulary could not write; the model saw UNK in their place
+    token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,11 +142,16 @@ class Translator:
         folders = [ModelFolder.open(Path(path)) for path in paths]
         if not folders:
             raise TranslationError("translate/translator: found no model folder; wanted one or more.")
-        first = folders[0]
         compute = Compute(device, engine, precision, threads, None if shortlist is None else Path(shortlist))
+        return cls.around(load_backend(folders, compute=compute, on_notice=on_notice), folders)
+
+    @classmethod
+    def around(cls, backend: "Backend", folders: Sequence[ModelFolder]) -> Self:
+        """Put a translator around what computes with the models of these folders, the first of which has the say."""
+        first = folders[0]
         limits = [limit for folder in folders if (limit := longest_output(folder.config.model)) is not None]
         return cls(
-            load_backend(folders, compute=compute, on_notice=on_notice),
+            backend,
             first.source_tokenizer,
             first.target_tokenizer,
             max_source_tokens=min(folder.config.max_source_tokens for folder in folders),
@@ -248,12 +253,7 @@ class Translator:
                 f"translate/translator: {len(sources):,} sources and {len(targets):,} targets; pairs need equal "
                 "counts. Restore the original lists."
             )
-        tag_ids = self._tag_ids(tags, len(sources))
-        encoded = self.source_tokenizer.encode_batch([source.strip() for source in sources])
-        source_ids = [(*tag, *ids, EOS_ID) for tag, ids in zip(tag_ids, encoded, strict=True)]
-        target_ids = [
-            (*ids, EOS_ID) for ids in self.target_tokenizer.encode_batch([target.strip() for target in targets])
-        ]
+        source_ids, target_ids = self.encode(sources, targets, tags=tags)
         lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
         scores: list[list[float]] = [[] for _ in sources]
         for batch in plan_batches(lengths, batch_tokens=batch_tokens or self.backend.batch_tokens):
@@ -264,6 +264,21 @@ class Translator:
             PairScore(sum(values), tuple(values), tuple(self.target_tokenizer.tokens(ids[:-1])))
             for values, ids in zip(scores, target_ids, strict=True)
         ]
+
+    def encode(
+        self, sources: Sequence[str], targets: Sequence[str], *, tags: Sequence[str] | None = None
+    ) -> "tuple[list[Ids], list[Ids]]":
+        """Token ids of both sides as the model reads them: a tag before each source that has one, EOS at the end.
+
+        ``tags`` are as in ``translate``. White space around a text does not count.
+        """
+        tag_ids = self._tag_ids(tags, len(sources))
+        source_ids = self.source_tokenizer.encode_batch([source.strip() for source in sources])
+        target_ids = self.target_tokenizer.encode_batch([target.strip() for target in targets])
+        return (
+            [(*tag, *ids, EOS_ID) for tag, ids in zip(tag_ids, source_ids, strict=True)],
+            [(*ids, EOS_ID) for ids in target_ids],
+        )
 
     def _encode_prefixes(self, prefixes: Sequence[str] | None, num_texts: int) -> "Sequence[Ids]":
         """Token ids of each text's prefix."""
@@ -405,14 +420,14 @@ class Translator:
         """The hypotheses of this rank (or the last there is) with the white space around them."""
         chosen = [piece.hypotheses[min(rank, len(piece.hypotheses) - 1)] for piece in found]
         words = iter(self._text(hypothesis) for hypothesis in chosen)
+        token_ids = tuple(token for hypothesis in chosen for token in hypothesis.token_ids[:-1])
         text = "".join(piece.leading + (next(words) if piece.source_ids else "") + piece.trailing for piece in pieces)
         return Translation(
             text,
             score=sum(hypothesis.score for hypothesis in chosen) / max(len(chosen), 1),
             log_prob=sum((hypothesis.log_prob for hypothesis in chosen), 0.0),
-            tokens=tuple(
-                token for hypothesis in chosen for token in self.target_tokenizer.tokens(hypothesis.token_ids[:-1])
-            ),
+            tokens=tuple(self.target_tokenizer.tokens(token_ids)),
+            token_ids=token_ids,
             is_cut=any(hypothesis.is_cut for hypothesis in chosen),
             count=min((hypothesis.count for hypothesis in chosen), default=1),
             phrases_met=has_phrases(text, phrases),

@@ -328,6 +328,65 @@ def test_outside_training_dropout_of_weights_changes_nothing():
     assert torch.equal(layer.eval()(x_BTD, x_BTD), plain(x_BTD, x_BTD))
 
 
+# A gate a head
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("num_groups", [1, 2, 6])
+def test_a_gate_of_ones_changes_nothing_to_the_last_bit(num_groups, recorded):
+    layer = MultiHeadAttention(D, 6, d_k=K, d_v=V, bias=True, num_kv_heads=num_groups)
+    layer.recorder = (lambda weights: None) if recorded else None
+    x_BTD, memory_BSD = torch.randn(B, T, D), torch.randn(B, S, D)
+    plain = layer(x_BTD, memory_BSD, mask=MASKS["keys"])
+    layer.gate_H = torch.ones(6)
+    assert torch.equal(layer(x_BTD, memory_BSD, mask=MASKS["keys"]), plain)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("num_groups", [1, 2, 6])
+@pytest.mark.parametrize("head", range(6))
+def test_a_head_that_is_off_is_one_whose_rows_of_the_output_matrix_are_zero(head, num_groups, recorded):
+    layer = MultiHeadAttention(D, 6, d_k=K, d_v=V, bias=True, num_kv_heads=num_groups)
+    layer.recorder = (lambda weights: None) if recorded else None
+    x_BTD, memory_BSD = torch.randn(B, T, D), torch.randn(B, S, D)
+    whole = layer(x_BTD, memory_BSD)
+    layer.gate_H = (torch.arange(6) != head).float()
+    off = layer(x_BTD, memory_BSD)
+    layer.gate_H = None
+    with torch.no_grad():
+        layer.output.weight[:, head * V : (head + 1) * V] = 0.0  # rows of W^O as the paper has it, transposed here
+    torch.testing.assert_close(off, layer(x_BTD, memory_BSD), atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(off, whole, atol=1e-3)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_with_every_head_off_the_bias_of_the_output_matrix_alone_is_left(bias):
+    layer = module(bias=bias)
+    layer.gate_H = torch.zeros(H)
+    x_BTD = torch.randn(B, T, D)
+    wanted = layer.output.bias if bias else torch.zeros(D)
+    torch.testing.assert_close(layer(x_BTD, x_BTD), wanted.expand(B, T, D), atol=0, rtol=0)
+
+
+def test_half_a_gate_halves_what_the_head_mixes():
+    layer = module(bias=False)
+    x_BTD = torch.randn(B, T, D)
+    outputs = []
+    for number in (0.0, 0.5, 1.0):
+        layer.gate_H = torch.tensor([1.0, number, 1.0])
+        outputs.append(layer(x_BTD, x_BTD))
+    torch.testing.assert_close(outputs[1], (outputs[0] + outputs[2]) / 2, atol=1e-6, rtol=1e-5)
+
+
+def test_a_gate_keeps_the_type_that_a_module_computes_in_and_is_no_weight_of_it():
+    layer = module().to(torch.bfloat16)
+    names = set(layer.state_dict())
+    layer.gate_H = torch.tensor([1.0, 0.0, 1.0])
+    x_BTD = torch.randn(B, T, D, dtype=torch.bfloat16)
+    assert layer(x_BTD, x_BTD).dtype == torch.bfloat16
+    assert set(layer.state_dict()) == names
+
+
 # Worked numbers of Section 3.2
 
 
