@@ -57,6 +57,10 @@ class CancelledError(HeadwayError):
     """A call that another thread has ended before its time."""
 
 
+class InspectionError(HeadwayError):
+    """A sentence or a model that cannot be looked into."""
+
+
 class InterchangeError(HeadwayError):
     """A model of another toolkit that cannot be read, or one of ours that it cannot express."""
 

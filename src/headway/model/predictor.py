@@ -107,6 +107,11 @@ def forced_pass(
     *_, last = model.decoder.each_layer()
     with recorded(last.cross_attention) as weights:
         logits_BTV = model(source_BS, source_mask_BS, target_in_BT)
+    return target_log_probs(logits_BTV, target_out_BT), weights[0].mean(dim=1)
+
+
+def target_log_probs(logits_BTV: Tensor, target_out_BT: Tensor) -> Tensor:
+    """The log-probabilities (B, T) of the tokens that are to come, in float32; 0 at padding."""
     log_probs_BTV = logits_BTV.float().log_softmax(dim=-1)
     log_probs_BT = log_probs_BTV.gather(-1, target_out_BT[:, :, None])[:, :, 0]
-    return log_probs_BT.masked_fill(target_out_BT == 0, 0.0), weights[0].mean(dim=1)
+    return log_probs_BT.masked_fill(target_out_BT == 0, 0.0)

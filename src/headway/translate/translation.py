@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 class Translation:
     """One text's translation. Tokens are readable strings without BOS and EOS; log_prob is natural and counts EOS.
 
-    ``token_ids`` are those of ``tokens``. ``score`` is log_prob / ((5 + length)/6)^length_penalty; with minimum Bayes risk the
-    expected utility, from 0 to 100; of a text in pieces the mean of the pieces' scores.
+    ``score`` is log_prob / ((5 + length)/6)^length_penalty; with minimum Bayes risk the
+    expected utility, from 0 to 100; of a text in pieces the mean of the pieces' scores. ``token_ids``: of ``tokens``.
     ``is_cut``: an output reached the length limit and may be incomplete. ``alignment`` pairs source and target token
     places (from 0), each target token with the source token it attended to most; None when not asked for.
     ``phrases_met``: every phrase asked for stands in the text. ``count``: how many samples gave this output, of a text

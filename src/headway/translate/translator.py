@@ -280,6 +280,16 @@ class Translator:
             [(*ids, EOS_ID) for ids in target_ids],
         )
 
+    def parts(self, text: str) -> list[str]:
+        """The parts of a text that go through the model one by one, without white space around them; none if blank."""
+        (pieces,) = self._cutter.cut([text])
+        return [self.source_tokenizer.decode(piece.source_ids[:-1]) for piece in pieces if piece.source_ids]
+
+    def output_limit(self, length: int) -> int:
+        """The most output tokens, EOS counted, for a source (or prefix) of this length."""
+        limit = length + self.search.max_extra_tokens
+        return limit if self.max_output_tokens is None else min(limit, self.max_output_tokens)
+
     def _encode_prefixes(self, prefixes: Sequence[str] | None, num_texts: int) -> "Sequence[Ids]":
         """Token ids of each text's prefix."""
         if prefixes is None:
@@ -350,7 +360,7 @@ class Translator:
         hypotheses = self.backend.search(
             sources,
             prefixes=[job.prefix for job in jobs],
-            limits=[self._limit(self._length(job)) for job in jobs],
+            limits=[self.output_limit(self._length(job)) for job in jobs],
             settings=request.settings,
             phrases=[job.phrases for job in jobs] if with_phrases else None,
             lexicon=self._phrases.lexicon if with_phrases else None,
@@ -377,11 +387,6 @@ class Translator:
         """Tokens of the source, or of what must be in the output where that is more."""
         needed = len(job.prefix) + (self._phrases.lexicon.fewest_tokens(job.phrases) if job.phrases else 0)
         return max(len(job.source_ids), needed)
-
-    def _limit(self, length: int) -> int:
-        """The most output tokens, EOS counted, for a source (or prefix) of this length."""
-        limit = length + self.search.max_extra_tokens
-        return limit if self.max_output_tokens is None else min(limit, self.max_output_tokens)
 
     def _align(self, sources: "list[Ids]", hypotheses: "list[list[Hypothesis]]") -> list[tuple[tuple[int, int], ...]]:
         """For each best hypothesis, each target token with the source token it attended to most.
