@@ -248,11 +248,6 @@ class Translator:
         ``tags`` are as in ``translate``. White space around a text does not count, as in translating. Raises
         TranslationError for unequal counts.
         """
-        if len(sources) != len(targets):
-            raise TranslationError(
-                f"translate/translator: {len(sources):,} sources and {len(targets):,} targets; pairs need equal "
-                "counts. Restore the original lists."
-            )
         source_ids, target_ids = self.encode(sources, targets, tags=tags)
         lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
         scores: list[list[float]] = [[] for _ in sources]
@@ -270,8 +265,14 @@ class Translator:
     ) -> "tuple[list[Ids], list[Ids]]":
         """Token ids of both sides as the model reads them: a tag before each source that has one, EOS at the end.
 
-        ``tags`` are as in ``translate``. White space around a text does not count.
+        ``tags`` are as in ``translate``. White space around a text does not count. Raises TranslationError for unequal
+        counts.
         """
+        if len(sources) != len(targets):
+            raise TranslationError(
+                f"translate/translator: {len(sources):,} sources and {len(targets):,} targets; pairs need equal "
+                "counts. Restore the original lists."
+            )
         tag_ids = self._tag_ids(tags, len(sources))
         source_ids = self.source_tokenizer.encode_batch([source.strip() for source in sources])
         target_ids = self.target_tokenizer.encode_batch([target.strip() for target in targets])
