@@ -27,6 +27,7 @@ COMMANDS = {
     "average": "Average the kept weights of a run into a model folder.",
     "pack": "A model folder for the compiled engine, before its first use.",
     "shortlist": "Learn which tokens the compiled engine may search among.",
+    "explain": "Where a model looks, drawn; and what each of its heads is worth.",
     "describe": "Exact parameters, multiply-adds and memory of a model.",
     "import": "A model folder from another toolkit's model.",
     "export": "Another toolkit's model from a model folder, verified.",
