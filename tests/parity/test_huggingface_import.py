@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from headway.checkpoint.run_folder import RunFolder, write_average
 from headway.config.load import load_text
 from headway.errors import DataError
 from headway.folder.contents import ModelFolder
+from headway.inspection.explanation import explain
+from headway.inspection.page import draw
+from headway.inspection.subject import Subject
 from headway.interchange.formats import import_model
 from headway.interchange.huggingface_import import _read_arrays, _rows
 from headway.interchange.marian_config import read_marian_config
@@ -91,6 +95,29 @@ def test_forced_scores_are_the_originals(pair):
             ).logits[0]
         wanted = logits.log_softmax(-1)[torch.arange(len(output)), torch.tensor(output)].tolist()
         assert found == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_attention_of_every_head_is_the_originals(pair):
+    subject = Subject.from_folder(pair.imported.folder.path, "cpu")
+    pair.model.set_attn_implementation("eager")  # the one that gives its weights
+    tag = "" if pair.translator.tags else None
+    for text in [*sentences(5, 96), *strange_texts(7, 3)]:
+        record = explain(subject, text, tag=tag)
+        rows = [pair.source_rows[token] for token in record.axes["source"].token_ids]
+        start = [pair.model.config.decoder_start_token_id]
+        target = [pair.target_rows[token] for token in record.axes["target_in"].token_ids[1:]]
+        with torch.inference_mode():
+            theirs = pair.model(
+                torch.tensor([rows]), decoder_input_ids=torch.tensor([start + target]), output_attentions=True
+            )
+        layers = {"encoder": theirs.encoder_attentions, "decoder": theirs.decoder_attentions}
+        layers["cross"] = theirs.cross_attentions
+        for head in record.heads:
+            wanted = layers[head.kind][head.layer - 1][0, head.head - 1].numpy()
+            np.testing.assert_allclose(head.tokens.weights_TS, wanted, atol=2e-4)
+        for axis in record.axes.values():
+            assert [place for word in axis.words for place in range(word.first, word.end)] == [*range(len(axis.tokens))]
+        ElementTree.fromstring(draw(record))
 
 
 def test_ids_of_a_text_are_the_originals_whatever_characters_it_has(pair):

@@ -16,7 +16,7 @@ PLACES = {
     "next": "the next word",
     "same": "the same word",
     "end": "the end",
-    "first": "the first",
+    "first": "the beginning",
 }
 
 

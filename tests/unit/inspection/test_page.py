@@ -106,7 +106,7 @@ def test_the_page_has_every_head_with_its_numbers_and_the_drawings_of_the_tellin
     for head in record.heads:
         (title,) = [title for title in titles if title.startswith(f"{head.name}\n")]
         assert f"entropy {head.words.entropy.value:.2f} nats" in title
-        assert f"the first: {head.words.shares['first'].value:.2f} of the weight" in title
+        assert f"the beginning: {head.words.shares['first'].value:.2f} of the weight" in title
     texts = [text.text for text in root.iter(f"{SVG}text")]
     for name in ("Encoder self-attention", "Decoder self-attention", "Attention of the decoder over the source"):
         assert name in texts
