@@ -16,7 +16,7 @@ from headway.data.batch import Batch, forced_batch
 from headway.errors import InspectionError
 from headway.inspection.attention_layer import AttentionLayer, attention_layers
 from headway.inspection.subject import Subject
-from headway.metrics.bootstrap import RESAMPLES, SEED, Interval, ratio_intervals
+from headway.metrics.bootstrap import RESAMPLES, SEED, Estimate, ratio_intervals
 from headway.metrics.translation import MetricComparison, compare_translations
 from headway.model.predictor import gated, target_log_probs
 from headway.model.transformer import Transformer
@@ -41,7 +41,7 @@ class HeadEffect:
     kind: str
     layer: int
     head: int
-    change: Interval
+    change: Estimate
     bleu: MetricComparison | None = None
 
     @property

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from headway.metrics.bootstrap import Interval, ratio_intervals
+from headway.metrics.bootstrap import Estimate, ratio_intervals
 
 
 def test_the_value_is_the_sum_by_the_count():
@@ -48,12 +48,15 @@ def test_differences_are_paired_and_every_system_has_the_same_draws():
     assert not alone.excludes_zero
 
 
-def test_the_same_seed_gives_the_same_interval_however_many_are_drawn_at_once():
+def test_the_same_seed_gives_the_same_interval_however_many_are_drawn_at_once(monkeypatch):
     sums = np.random.default_rng(1).normal(size=(2, 13))
-    assert ratio_intervals(sums, [5] * 13, num_bootstrap=250) == ratio_intervals(sums, [5] * 13, num_bootstrap=250)
-    assert ratio_intervals(sums, [5] * 13, seed=2) != ratio_intervals(sums, [5] * 13)
+    whole = ratio_intervals(sums, [5] * 13, num_bootstrap=250)
+    assert ratio_intervals(sums, [5] * 13, num_bootstrap=250, seed=2) != whole
+    monkeypatch.setattr("headway.metrics.bootstrap._AT_ONCE", 13 * 7)
+    for small, wanted in zip(ratio_intervals(sums, [5] * 13, num_bootstrap=250), whole, strict=True):
+        assert (small.low, small.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
 
 
 def test_one_sentence_has_no_interval():
-    assert ratio_intervals(np.array([[6.0]]), [3]) == [Interval(2.0, None, None)]
-    assert not Interval(2.0, None, None).excludes_zero
+    assert ratio_intervals(np.array([[6.0]]), [3]) == [Estimate(2.0, None, None)]
+    assert not Estimate(2.0, None, None).excludes_zero
