@@ -9,6 +9,7 @@ import click
 
 from headway.cli.options import overrides_option
 from headway.cli.reports import columns
+from headway.config.architecture import SEQUENTIAL
 from headway.config.departure import departures
 from headway.config.learning_rate import peak_rate
 from headway.config.load import load, load_preset, recipe_names, to_toml
@@ -167,6 +168,8 @@ def _notes(model: ModelConfig) -> list[str]:
 def _text(subject: Subject, sizes: Sizes) -> str:
     counts, cost, length = sizes.counts, sizes.cost, sizes.length
     cache = cache_bytes_per_token(subject.model)
+    is_kept = subject.model.architecture not in SEQUENTIAL
+    kept = "a target token a hypothesis, a source token a sentence" if is_kept else "a source token a sentence"
     left = departures(subject.model)
     rows = [
         ("parameters", f"{counts.total:,}", ""),
@@ -174,7 +177,7 @@ def _text(subject: Subject, sizes: Sizes) -> str:
         ("  without embeddings", f"{counts.non_embedding:,}", ""),
         ("multiply-adds a source token", f"{cost.source_token:,}", f"encoder, cross keys and values; {length} tokens"),
         ("multiply-adds a target token", f"{cost.target_token:,}", f"decoder, softmax; {length} + {length} tokens"),
-        ("cache bytes a token", f"{cache:,}", "float16; a target token a hypothesis, a source token a sentence"),
+        ("cache bytes a token", f"{cache:,}", f"float16; {kept}"),
         *_training_rows(subject, sizes),
         ("departures from the paper", str(len(left) or "none"), ""),
         *(("  " + name.replace("_", " "), "", what) for name, what in left.items()),

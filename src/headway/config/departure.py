@@ -4,6 +4,7 @@ from headway.config.schema import ModelConfig
 
 # field of ModelConfig -> what it does; {} is the value. A value that the paper has itself (Table 3) is no departure.
 DEPARTURES = {
+    "architecture": "{}",
     "positions": "{}",
     "norm_placement": "the norm before each sub-layer, and one at the end of each stack",
     "norm": "RMSNorm in the place of LayerNorm",
@@ -16,9 +17,14 @@ DEPARTURES = {
     "residual_scaling": "residual connections and initial weights scaled by DeepNorm",
     "embedding_scale": "embeddings not multiplied by the root of d_model",
     "output_bias": "a bias on the logits",
+    "recurrent_cell": "{} in the place of LSTM",
+    "kernel_size": "convolutions over {} positions; 3 are usual",
 }
 OF_THE_PAPER = {"positions": ("sinusoidal", "learned")}
 NAMES = {
+    "recurrent": "recurrent layers (LSTM) and additive attention over the source, no self-attention",
+    "convolutional": "gated convolutions and attention over the source, no self-attention (ConvS2S)",
+    "gru": "GRU",
     "none": "no positions: order is left to the causal mask",
     "rope": "rotary positions (RoPE)",
     "alibi": "positions by slopes on the scores (ALiBi)",

@@ -4,6 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from headway.config.architecture import SEQUENTIAL, UNUSED, check_architecture
+
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -126,6 +128,7 @@ class TextConfig(Section):
 class ModelConfig(Section):
     """The Transformer of the paper; every axis of its Table 3. Defaults are the base model."""
 
+    architecture: Literal["transformer", "recurrent", "convolutional"] = "transformer"  # the last two: what it replaced
     vocab_size: Count = 37_000  # of the shared vocabulary, or of the target side's
     source_vocab_size: Count | None = None  # only with separate vocabularies
     d_model: Count = 512
@@ -152,11 +155,24 @@ class ModelConfig(Section):
     residual_scaling: Literal["none", "deepnorm"] = "none"  # deepnorm: only with norm_placement post
     embedding_scale: bool = True  # embeddings times sqrt(d_model)
     output_bias: bool = False  # a number a token, added to the logits
+    recurrent_cell: Literal["lstm", "gru"] = "lstm"  # only with architecture recurrent
+    kernel_size: Count = 3  # positions that a convolution sees; only with architecture convolutional
+
+    @model_validator(mode="after")
+    def _check_unused(self) -> Self:
+        check_architecture(self.architecture, self.model_dump(exclude_defaults=True))
+        if self.architecture == "recurrent" and self.d_model % 2:
+            raise ValueError(
+                f"architecture recurrent reads sources from both ends, with half of d_model each, and d_model is "
+                f"{self.d_model}; set model.d_model to an even number"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
+        has_heads = "num_heads" not in UNUSED[self.architecture]
         for name, value in (("d_k", self.d_k), ("d_v", self.d_v)):
-            if value is None and self.d_model % self.num_heads:
+            if has_heads and value is None and self.d_model % self.num_heads:
                 raise ValueError(
                     f"d_model {self.d_model} is not divisible by num_heads {self.num_heads} and {name} is not given; "
                     f"set model.{name}, or choose num_heads from the divisors of {self.d_model}"
@@ -347,6 +363,22 @@ class RunConfig(Section):
             f"train.consistency is {train.consistency}, but its two passes are equal: no dropout of model is above 0, "
             "and no token is cut; set model.dropout (usual: 0.1 to 0.3), or train.consistency to none"
         )
+
+    @model_validator(mode="after")
+    def _check_transformer(self) -> Self:
+        """Refuse what works on a Transformer's own parts; what another architecture lacks would be left out unseen."""
+        needing = {
+            "optimizer": self.train.optimizer == "muon",
+            "lora_rank": self.train.lora_rank is not None,
+            "sharding": self.train.sharding != "none",
+        }
+        found = [name for name, needs in needing.items() if needs]
+        if self.model.architecture in SEQUENTIAL and found:
+            raise ValueError(
+                f"train.{found[0]} is {getattr(self.train, found[0])}, which works on the layers of a Transformer, and "
+                f"model.architecture is {self.model.architecture}; take train.{found[0]} out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:

@@ -4,11 +4,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headway.config.architecture import SEQUENTIAL
 from headway.config.departure import departures
 from headway.config.load import to_toml
 from headway.config.schema import RunConfig
 from headway.folder.contents import FolderConfig
 from headway.metrics.translation import MetricScore, TranslationScores
+
+KINDS = {"transformer": "A Transformer", "recurrent": "A recurrent", "convolutional": "A convolutional"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
     lines = [
         f"# {_inline(run.title) or f'Translation from {source} to {target}'}",
         "",
-        f"A Transformer encoder-decoder that translates {source} to {target}, "
+        f"{KINDS[model.architecture]} encoder-decoder that translates {source} to {target}, "
         f"made with Headway {config.headway_version}.",
     ]
     if run.note:
@@ -71,12 +74,13 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
     left = "; ".join(departures(model).values())
     layers = f"{model.num_encoder_layers} encoder and {model.num_decoder_layers} decoder layers"
     vocabulary = f"{model.vocab_size:,} shared" if config.text.shared_vocabulary else _separate(config)
+    own = "" if model.architecture in SEQUENTIAL else f", d_ff {model.d_ff:,}, {model.num_heads} heads"
     return "\n".join(
         [
             *lines,
             "",
             f"- parameters: {num_parameters:,}",
-            f"- shape: {layers}, d_model {model.d_model:,}, d_ff {model.d_ff:,}, {model.num_heads} heads",
+            f"- shape: {layers}, d_model {model.d_model:,}{own}",
             *([f"- departures from the paper: {left}"] if left else []),
             f"- vocabulary: {vocabulary} tokens",
             f"- decoding: beam {config.search.beam_size}, length penalty {config.search.length_penalty:g}, "

@@ -41,6 +41,12 @@ def import_model(path: Path, out: Path, *, source_format: str | None = None, uns
 
 def export_model(folder: ModelFolder, out: Path, *, target_format: str, sentences: Sequence[str]) -> Exported:
     """Make another toolkit's folder from ours, verified on ``sentences``."""
+    architecture = folder.config.model.architecture
+    if architecture != "transformer":
+        raise InterchangeError(
+            f"interchange/formats: {folder.path}: the model's architecture is {architecture}; other toolkits' formats "
+            "are written for transformer alone. Remedy: translate with headway."
+        )
     write = FORMATS[_known(target_format, folder.path, "write")].write
     assert write is not None
     return write(folder, out, sentences)

@@ -1,6 +1,6 @@
 """Configuration into parts: the only place that reads a ModelConfig to make layers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -9,16 +9,31 @@ from torch import nn
 from headway.config.residual_scaling import RESIDUAL_SCALINGS, Scaling
 from headway.config.schema import ModelConfig
 from headway.errors import ModelError
+from headway.model.convolutional_model import (
+    ConvolutionalDecoder,
+    ConvolutionalDecoderLayer,
+    ConvolutionalEncoder,
+    ConvolutionalEncoderLayer,
+    ConvolutionalModel,
+)
 from headway.model.decoder import Decoder, DecoderLayer
 from headway.model.encoder import Encoder, EncoderLayer
 from headway.model.init import initialise
+from headway.model.init_sequential import initialise_convolutional, initialise_recurrent
+from headway.model.recurrent_model import RecurrentDecoder, RecurrentEncoder, RecurrentModel
+from headway.model.token_model import TokenModel
 from headway.model.transformer import Stem, Transformer
+from headway.model.translation_model import TranslationModel
+from headway.nn.additive_attention import AdditiveAttention
 from headway.nn.attention import MultiHeadAttention
+from headway.nn.convolution import Convolution
 from headway.nn.dropout import Dropout
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FEED_FORWARDS, FeedForward, GatedFeedForward
+from headway.nn.multi_step_attention import MultiStepAttention
 from headway.nn.norm import NORMS
-from headway.nn.position import POSITIONS, Position, Stack
+from headway.nn.position import POSITIONS, NoPosition, Position, Stack
+from headway.nn.recurrent import Recurrent
 from headway.nn.residual import SUBLAYERS, DeepNorm, Sublayer
 
 
@@ -38,6 +53,69 @@ def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
     )
     initialise(model, seed, encoder_gain=scalings[0].beta, decoder_gain=scalings[1].beta)
     return model
+
+
+def build_recurrent(config: ModelConfig, *, seed: int = 1) -> RecurrentModel:
+    """The same, of recurrent layers."""
+    source_embedding, target_embedding, output = _embeddings(config)
+    model = RecurrentModel(
+        Stem(source_embedding, NoPosition(), dropout=Dropout(config.dropout)),
+        Stem(target_embedding, NoPosition(), dropout=Dropout(config.dropout)),
+        encoder=RecurrentEncoder(
+            [_recurrent(config, causal=False) for _ in range(config.num_encoder_layers)],
+            dropout=Dropout(config.dropout),
+        ),
+        decoder=RecurrentDecoder(
+            [_recurrent(config, causal=True, is_first=layer == 0) for layer in range(config.num_decoder_layers)],
+            AdditiveAttention(config.d_model, config.d_model),
+            dropout=Dropout(config.dropout),
+        ),
+        output=output,
+    )
+    initialise_recurrent(model, seed)
+    return model
+
+
+def build_convolutional(config: ModelConfig, *, seed: int = 1) -> ConvolutionalModel:
+    """The same, of convolutional layers."""
+    source_embedding, target_embedding, output = _embeddings(config)
+    encoder_layers = [
+        ConvolutionalEncoderLayer(_convolution(config, causal=False), dropout=Dropout(config.dropout))
+        for _ in range(config.num_encoder_layers)
+    ]
+    decoder_layers = [
+        ConvolutionalDecoderLayer(
+            _convolution(config, causal=True), MultiStepAttention(config.d_model), dropout=Dropout(config.dropout)
+        )
+        for _ in range(config.num_decoder_layers)
+    ]
+    model = ConvolutionalModel(
+        Stem(source_embedding, _position(config, causal=False), dropout=Dropout(config.dropout)),
+        Stem(target_embedding, _position(config, causal=True), dropout=Dropout(config.dropout)),
+        encoder=ConvolutionalEncoder(encoder_layers),
+        decoder=ConvolutionalDecoder(decoder_layers, dropout=Dropout(config.dropout)),
+        output=output,
+    )
+    initialise_convolutional(model, seed, dropout=config.dropout)
+    return model
+
+
+TRANSLATION_MODELS: dict[str, Callable[..., TranslationModel]] = {
+    "transformer": build_transformer,
+    "recurrent": build_recurrent,
+    "convolutional": build_convolutional,
+}
+ARCHITECTURES: dict[str, Callable[..., TokenModel]] = {**TRANSLATION_MODELS}
+
+
+def build_model(config: ModelConfig, *, seed: int = 1) -> TokenModel:
+    """A freshly initialised model of the architecture that the configuration names."""
+    return ARCHITECTURES[config.architecture](config, seed=seed)
+
+
+def build_translation_model(config: ModelConfig, *, seed: int = 1) -> TranslationModel:
+    """The same, of an architecture that translates."""
+    return TRANSLATION_MODELS[config.architecture](config, seed=seed)
 
 
 def export_weights(model: nn.Module) -> dict[str, np.ndarray]:
@@ -85,6 +163,17 @@ def _embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding, Ou
 def _position(config: ModelConfig, *, causal: bool) -> Position:
     stack = Stack(config.d_model, config.num_heads, config.key_size, config.max_positions, causal)
     return POSITIONS[config.positions](stack)
+
+
+def _recurrent(config: ModelConfig, *, causal: bool, is_first: bool = True) -> Recurrent:
+    """A layer; those of the decoder above its first read what the source has given too."""
+    d_input = config.d_model if is_first else 2 * config.d_model
+    return Recurrent(config.d_model, config.recurrent_cell, causal=causal, d_input=d_input)
+
+
+def _convolution(config: ModelConfig, *, causal: bool) -> Convolution:
+    """A layer's convolution; half of what it gives are gates."""
+    return Convolution(config.d_model, config.kernel_size, causal=causal, d_output=2 * config.d_model)
 
 
 def _encoder_layer(config: ModelConfig, scaling: Scaling) -> EncoderLayer:

@@ -40,37 +40,38 @@ def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, deco
                 _cross_attention(module.cross_attention, generator, decoder_gain)
                 _feed_forward(module.feed_forward, generator, decoder_gain)
             elif isinstance(module, TokenEmbedding | OutputProjection):
-                _rows(module.weight, generator, d_model)
+                draw_rows(module.weight, generator, d_model)
                 module.weight[0] = 0.0
             elif isinstance(module, Learned | RelativeBuckets):
-                _rows(module.weight, generator, d_model)
+                draw_rows(module.weight, generator, d_model)
         if model.output.bias is not None:
             model.output.bias.zero_()
 
 
-def _rows(weight: Tensor, generator: torch.Generator, d_model: int) -> None:
+def draw_rows(weight: Tensor, generator: torch.Generator, d_model: int) -> None:
+    """Normal, of deviation d_model^-0.5."""
     weight.normal_(0.0, d_model**-0.5, generator=generator)
 
 
 def _self_attention(attention: MultiHeadAttention, generator: torch.Generator, gain: float) -> None:
     together = (attention.query, attention.key, attention.value)
-    _glorot(together, generator, (1.0, 1.0, gain))
-    _glorot((attention.output,), generator, (gain,))
+    draw_glorot(together, generator, (1.0, 1.0, gain))
+    draw_glorot((attention.output,), generator, (gain,))
 
 
 def _cross_attention(attention: MultiHeadAttention, generator: torch.Generator, gain: float) -> None:
-    _glorot((attention.query,), generator, (1.0,))
-    _glorot((attention.key, attention.value), generator, (1.0, gain))
-    _glorot((attention.output,), generator, (gain,))
+    draw_glorot((attention.query,), generator, (1.0,))
+    draw_glorot((attention.key, attention.value), generator, (1.0, gain))
+    draw_glorot((attention.output,), generator, (gain,))
 
 
 def _feed_forward(feed_forward: FeedForward | GatedFeedForward, generator: torch.Generator, gain: float) -> None:
     for layer in feed_forward.children():
         if isinstance(layer, nn.Linear):
-            _glorot((layer,), generator, (gain,))
+            draw_glorot((layer,), generator, (gain,))
 
 
-def _glorot(layers: Sequence[nn.Linear], generator: torch.Generator, gains: Sequence[float]) -> None:
+def draw_glorot(layers: Sequence[nn.Linear], generator: torch.Generator, gains: Sequence[float]) -> None:
     """Uniform within +-gain x sqrt(6 / (fan in + fan out)), the layers taken as one matrix (Glorot and Bengio 2010)."""
     fan_out = sum(layer.out_features for layer in layers)
     limit = math.sqrt(6.0 / (layers[0].in_features + fan_out))

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from headway.model.stepping_predictor import SteppingPredictor
 from headway.model.transformer import Transformer
+from headway.model.translation_model import Looking, SteppingModel, TranslationModel
 from headway.nn.attention import MultiHeadAttention, allowed
 from headway.nn.cache import KeyValue
 from headway.nn.masks import key_mask
+from headway.search.predictor import Predictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,16 @@ class TransformerPredictor:
         return DecoderState(sentence_R, memory, mask_R11S, past, state.position)
 
 
+def predictor_of(model: TranslationModel) -> Predictor:
+    """The model as search sees it."""
+    if isinstance(model, SteppingModel):
+        return SteppingPredictor(model)
+    assert isinstance(model, Transformer)
+    return TransformerPredictor(model)
+
+
 @contextmanager
-def recorded(
-    attention: MultiHeadAttention, reduce: Callable[[Tensor], Tensor] | None = None
-) -> Generator[list[Tensor]]:
+def recorded(attention: Looking, reduce: Callable[[Tensor], Tensor] | None = None) -> Generator[list[Tensor]]:
     """Within the block, the module's attention weights (B, H, T, S) are kept in the list, one entry a call.
 
     Or what ``reduce`` makes of them, where all of them would be too many.
@@ -97,15 +106,14 @@ def gated(attention: MultiHeadAttention, gate_H: Tensor) -> Generator[None]:
 
 @torch.inference_mode()
 def forced_pass(
-    model: Transformer, source_BS: Tensor, source_mask_BS: Tensor, *, target_in_BT: Tensor, target_out_BT: Tensor
+    model: TranslationModel, source_BS: Tensor, source_mask_BS: Tensor, *, target_in_BT: Tensor, target_out_BT: Tensor
 ) -> tuple[Tensor, Tensor]:
     """What the model thinks of a given output, all positions at once.
 
     Gives the log-probabilities (B, T) of target_out (0 at padding), and the last decoder layer's attention over the
     source (B, T, S), averaged over heads.
     """
-    *_, last = model.decoder.each_layer()
-    with recorded(last.cross_attention) as weights:
+    with recorded(model.looking()[-1]) as weights:
         logits_BTV = model(source_BS, source_mask_BS, target_in_BT)
     return target_log_probs(logits_BTV, target_out_BT), weights[0].mean(dim=1)
 

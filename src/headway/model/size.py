@@ -5,11 +5,14 @@ values (K and U unless num_kv_heads is given), V = vocabulary, N = layers of a s
 length, both in tokens.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from headway.config.positions import NUM_BUCKETS
 from headway.config.schema import ModelConfig
+from headway.model import convolutional_size, recurrent_size
+from headway.model.counts import MultiplyAdds, ParameterCounts
 
 # Table 3 prints 213 million for the big model. With the one set of assumptions under which the ten other counts of the
 # table come out (V = 40,960, one shared matrix, attention biases) it has 218,300,416, which rounds to 218.
@@ -27,57 +30,6 @@ KEPT_INSIDE = {"relu": 1, "gelu": 2, "silu": 2, "swiglu": 4}  # vectors of ff th
 
 
 @dataclass(frozen=True)
-class ParameterCounts:
-    """Trained numbers, by component; every matrix that is shared is counted once."""
-
-    embedding: int  # of source, target and softmax: 1, 2 or 3 matrices
-    positions: int  # the learned tables, one a stack: learned and t5; else 0
-    encoder_attention: int
-    encoder_feed_forward: int
-    encoder_norm: int
-    decoder_self_attention: int
-    decoder_cross_attention: int
-    decoder_feed_forward: int
-    decoder_norm: int
-    output_bias: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return sum(asdict(self).values())
-
-    @property
-    def non_embedding(self) -> int:
-        """All but the token and position embeddings and the bias of the logits."""
-        return self.total - self.embedding - self.positions - self.output_bias
-
-    @property
-    def hidden(self) -> int:
-        """Those of attention and feed-forward networks, their few biases counted."""
-        return self.non_embedding - self.encoder_norm - self.decoder_norm
-
-
-@dataclass(frozen=True)
-class MultiplyAdds:
-    """Multiply-adds of a forward pass, for one token of each side. Each is two FLOPs; backward takes twice as many."""
-
-    encoder: int  # a source token: through the encoder
-    cross_projection: int  # a source token: its keys and values for all decoder layers, once a sentence
-    decoder: int  # a target token: through the decoder
-    softmax: int  # a target token: its scores over the vocabulary
-
-    @property
-    def source_token(self) -> int:
-        """What one source token costs."""
-        return self.encoder + self.cross_projection
-
-    @property
-    def target_token(self) -> int:
-        """What one target token costs; in decoding, one hypothesis of the beam."""
-        return self.decoder + self.softmax
-
-
-@dataclass(frozen=True)
 class TrainingMemory:
     """Bytes while training, estimated; see ``training_memory``."""
 
@@ -91,6 +43,20 @@ class TrainingMemory:
     def total(self) -> int:
         """All of them."""
         return sum(asdict(self).values())
+
+
+class _Counting(NamedTuple):
+    """How an architecture's sizes are counted: by its configuration, and numbers of embeddings or a length."""
+
+    parameters: Callable[[ModelConfig, int], ParameterCounts]
+    multiply_adds: Callable[[ModelConfig, int], MultiplyAdds]
+    kept_numbers: Callable[[ModelConfig, int], int]
+
+
+OTHERS = {
+    name: _Counting(room.count_parameters, room.count_multiply_adds, room.kept_numbers)
+    for name, room in (("recurrent", recurrent_size), ("convolutional", convolutional_size))
+}
 
 
 class _Widths(NamedTuple):
@@ -120,8 +86,11 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     Attention: W_Q of d x K, W_K of d x L, W_V of d x W, W_O of U x d, with biases on all four only with
     ``attention_bias``. Feed forward: d x ff and ff x d, with biases; gated: two of d x ff and one of ff x d, without.
     LayerNorm: gain and bias of d, two an encoder layer and three a decoder layer; RMSNorm: gain alone; pre-norm: one
-    more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3.
+    more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3. Another
+    architecture is counted in a file of its own.
     """
+    if config.architecture in OTHERS:
+        return OTHERS[config.architecture].parameters(config, _embedding_rows(config) * config.d_model)
     width, bias = _widths(config), config.attention_bias
     d = width.model
     attention = d * (width.query + width.key + width.value + width.mixed)
@@ -170,6 +139,8 @@ def count_multiply_adds(config: ModelConfig, *, source_length: int, target_lengt
     it; a window only hides them. A decoding step with a cache that holds m tokens costs the same; lengths of 0 give the
     weights that one step touches. Biases, norms, residuals, rotations and exponentials are left out.
     """
+    if config.architecture in OTHERS:
+        return OTHERS[config.architecture].multiply_adds(config, source_length)
     d, query, mixed, key, value = _widths(config)
     feed_forward = FEED_FORWARD_MATRICES[config.activation] * d * config.d_ff
     projections = d * (query + key + value + mixed)
@@ -188,9 +159,12 @@ def cache_bytes_per_token(config: ModelConfig, *, value_bytes: int = 2) -> int:
     """Give the bytes of keys and values that one token leaves in the decoder: N (L + W), times the bytes of a number.
 
     The same for a target token (self-attention, one a hypothesis) and a source token (cross-attention, one a sentence).
-    With an attention window w only the last w target tokens are kept. ``value_bytes`` is 2 for float16 and bfloat16, 4
-    for float32.
+    With an attention window w only the last w target tokens are kept. A recurrent or convolutional decoder keeps keys
+    and values of source tokens alone, 2 d, beside a state that does not grow. ``value_bytes`` is 2 for float16 and
+    bfloat16, 4 for float32.
     """
+    if config.architecture in OTHERS:
+        return 2 * config.d_model * value_bytes
     width = _widths(config)
     return config.num_decoder_layers * (width.key + width.value) * value_bytes
 
@@ -224,7 +198,8 @@ def training_memory(
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
     thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
     0.43 MB in bf16; counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
-    chunks, whatever the tokens. torch itself takes some 0.3 GB more.
+    chunks, whatever the tokens. torch itself takes some 0.3 GB more. What other architectures keep stands in their own
+    files; it is counted and has not been measured.
     """
     counts = count_parameters(config)
     moments = (12 if moving_average else 8) * counts.total - (4 * counts.hidden if optimizer == "muon" else 0)
@@ -246,6 +221,8 @@ def _loss_bytes(config: ModelConfig, rows: int, value_bytes: int) -> int:
 
 def _kept_numbers(config: ModelConfig, length: int) -> int:
     """Count the numbers that a pair of tokens leaves for the backward pass; see ``training_memory``."""
+    if config.architecture in OTHERS:
+        return OTHERS[config.architecture].kept_numbers(config, length)
     d, query, mixed, key, value = _widths(config)
     encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
     attention = query + key + value + 2 * mixed + (query if config.kv_heads < config.num_heads else 0)

@@ -3,10 +3,13 @@
 Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary.
 """
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from headway.model.decoder import Decoder
 from headway.model.encoder import Encoder
+from headway.model.translation_model import Looking, TranslationModel
 from headway.nn.attention import allowed
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.masks import causal_mask, key_mask, windowed
@@ -30,7 +33,7 @@ class Stem(nn.Module):
         return self.dropout(self.position.embed(x_BTD, start))
 
 
-class Transformer(nn.Module):
+class Transformer(TranslationModel):
     """Source and target tokens in, logits of the next target token out.
 
     ``window``: how far self-attention sees, in positions to a side; None is without end, as in the paper.
@@ -54,10 +57,6 @@ class Transformer(nn.Module):
         self.output = output
         self.window = window
 
-    def forward(self, source_BS: Tensor, source_mask_BS: Tensor, target_in_BT: Tensor) -> Tensor:
-        """Logits (B, T, V): position t predicts the token after target_in[t]."""
-        return self.output(self.hidden(source_BS, source_mask_BS, target_in_BT))
-
     def hidden(
         self,
         source_BS: Tensor,
@@ -67,14 +66,14 @@ class Transformer(nn.Module):
         source_kept_BS: Tensor | None = None,
         target_kept_BT: Tensor | None = None,
     ) -> Tensor:
-        """The decoder's vectors (B, T, D) before the softmax.
-
-        Padding after the last target token is not masked: no earlier position sees it. A token that is not kept keeps
-        its place, but its embedding is zero; absent, all are kept.
-        """
+        """The decoder's vectors, as ``TokenModel`` has them."""
         mask_B11S = allowed(key_mask(source_mask_BS))
         memory_BSD = self.encode(source_BS, mask_B11S, kept_BS=source_kept_BS)
         return self.decode(target_in_BT, memory_BSD, mask_B11S, kept_BT=target_kept_BT)
+
+    def looking(self) -> Sequence[Looking]:
+        """Every decoder layer's attention over the source."""
+        return [layer.cross_attention for layer in self.decoder.each_layer()]
 
     def encode(self, source_BS: Tensor, mask_B11S: Tensor | None, *, kept_BS: Tensor | None = None) -> Tensor:
         """The encoder's memory (B, S, D)."""

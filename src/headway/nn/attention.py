@@ -42,13 +42,14 @@ def attention(
     scores_BHTS = scores_BHTS.to(torch.promote_types(scores_BHTS.dtype, torch.float32)) / math.sqrt(q_BHTK.shape[-1])
     if bias_HTS is not None:
         scores_BHTS = scores_BHTS + bias_HTS
-    attention_weights_BHTS = _masked_softmax(scores_BHTS, mask)
+    attention_weights_BHTS = masked_softmax(scores_BHTS, mask)
     mixing_BHTS = attention_weights_BHTS if dropout is None else dropout(attention_weights_BHTS)
     mixed_BGJV = _fold(mixing_BHTS.to(v_BGSV.dtype), k_BGSK.shape[1]) @ v_BGSV
     return mixed_BGJV.reshape(*q_BHTK.shape[:3], v_BGSV.shape[3]), attention_weights_BHTS
 
 
-def _masked_softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
+def masked_softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the keys that ``mask`` allows, as ``attention`` has it: zeros where there are none."""
     if mask is None:
         return _softmax(scores_BHTS)
     scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)

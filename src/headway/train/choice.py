@@ -41,6 +41,12 @@ def choose_settings(
     """
     check_place(out_dir)
     given = draft.given()
+    architecture = given.get("model.architecture", "transformer")
+    if architecture != "transformer":
+        raise ConfigError(
+            f"train/choice: model.architecture is {architecture}, and sizes are chosen for the Transformer alone. "
+            "Leave --preset out, and set the sizes of [model] yourself."
+        )
     checked = _check(draft)
     if checked.train.init:
         raise ConfigError(

@@ -14,7 +14,7 @@ from torch import Tensor
 from headway.data.loader import collate
 from headway.data.store import Store
 from headway.model.predictor import recorded
-from headway.model.transformer import Transformer
+from headway.model.translation_model import TranslationModel
 
 NUM_SENTENCES = 16  # as many as are looked at: the shares below vary little between sentences
 FEWEST_TOKENS = 5  # of both sides, EOS not counted: in a shorter source one position has much of the attention anyway
@@ -34,7 +34,7 @@ class Focus:
 
 
 @torch.inference_mode()
-def measure_focus(model: Transformer, store: Store) -> Focus | None:
+def measure_focus(model: TranslationModel, store: Store) -> Focus | None:
     """Look at a few pairs of a store, spread over it; None where none is of a length that tells.
 
     For each head of each layer's attention over the source: the weights of a sentence's queries are averaged, and the
@@ -55,10 +55,7 @@ def measure_focus(model: Transformer, store: Store) -> Focus | None:
         return torch.einsum("bhts,bt->bhs", weights_BHTS.float(), share_BT)
 
     with ExitStack() as stack:
-        heard = [
-            stack.enter_context(recorded(layer.cross_attention, mean_of_queries))
-            for layer in model.decoder.each_layer()
-        ]
+        heard = [stack.enter_context(recorded(attention, mean_of_queries)) for attention in model.looking()]
         model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
     mean_LBHS = torch.stack([layer[0] for layer in heard])
     most_LBH, position_LBH = mean_LBHS.max(dim=-1)

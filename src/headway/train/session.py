@@ -17,8 +17,8 @@ from headway.data.prepare import Prepared
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store
 from headway.errors import ConfigError, TrainingError
-from headway.model.build import build_transformer, load_weights
-from headway.model.transformer import Transformer
+from headway.model.build import build_model, load_weights
+from headway.model.token_model import TokenModel
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
@@ -38,7 +38,7 @@ class Session:
     prepared: Prepared
     store: Store
     model_config: ModelConfig  # with the real vocabulary sizes
-    model: Transformer
+    model: TokenModel
     optimizer: Optimizer
     device: torch.device
     progress: Progress
@@ -83,12 +83,12 @@ class Session:
             return {}
         return counted_weights(self.model, self.optimizer) if self.average is None else self.average.values
 
-    def whole_model(self) -> Transformer:
+    def whole_model(self) -> TokenModel:
         """The model that counts: itself, or a plain copy where it is sharded, averaged or has low-rank additions."""
         is_averaged = self.average is not None or isinstance(self.optimizer, ScheduleFree)
         if self.is_settled or not (is_averaged or self.is_sharded or has_low_rank(self.model)):
             return self.model
-        model = build_transformer(self.model_config)
+        model = build_model(self.model_config)
         load_weights(model, self._plain_weights())
         return model.to(self.device)
 
@@ -168,7 +168,7 @@ def open_session(
     """A run at ``progress``: weights and moments of ``state``; before the first step those of ``initial``, or drawn."""
     device = rank_device(config.train.device, group)
     model_config = real_model(config, prepared)
-    model = build_transformer(model_config, seed=config.train.seed).to(device)
+    model = build_model(model_config, seed=config.train.seed).to(device)
     if initial is not None and state is None:
         load_weights(model, initial)
     if config.train.lora_rank is not None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from headway.data.batch import Batch
 from headway.errors import TrainingError
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.objective import Objective
 from headway.train.optimizer import Optimizer
@@ -30,7 +30,7 @@ class StepResult:
 
 
 def train_step(
-    model: Transformer,
+    model: TokenModel,
     optimizer: Optimizer,
     *,
     batches: Sequence[Batch],

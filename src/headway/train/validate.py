@@ -12,7 +12,8 @@ from headway.data.batching import plan
 from headway.data.loader import collate
 from headway.data.store import Store
 from headway.metrics.translation import score_translations
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
+from headway.model.translation_model import TranslationModel
 from headway.train.distributed import ALONE, Group
 from headway.train.events import Sample
 from headway.train.focus import Focus, measure_focus
@@ -103,8 +104,9 @@ def validate(session: Session) -> Validation:
     return Validation(group.share(measured), samples, seen)
 
 
-def session_translator(session: Session, model: Transformer) -> Translator:
+def session_translator(session: Session, model: TokenModel) -> Translator:
     """The user's own Translator over a session's ``whole_model``, which is put into evaluation mode."""
+    assert isinstance(model, TranslationModel), "only such a model translates"
     data = session.config.data
     return Translator(
         model_backend(model.eval(), session.device),
@@ -119,8 +121,9 @@ def session_translator(session: Session, model: Transformer) -> Translator:
     )
 
 
-def validation_losses(session: Session, model: Transformer) -> tuple[TextLoss, Focus | None]:
+def validation_losses(session: Session, model: TokenModel) -> tuple[TextLoss, Focus | None]:
     """Loss, likelihood and accuracy over the whole validation store, and where the model looks."""
+    assert isinstance(model, TranslationModel), "only such a model looks at a source"
     store = session.prepared.store("validation")
     losses = store_losses(
         model,
@@ -135,7 +138,7 @@ def validation_losses(session: Session, model: Transformer) -> tuple[TextLoss, F
 
 @torch.inference_mode()
 def store_losses(
-    model: Transformer,
+    model: TokenModel,
     store: Store,
     *,
     batch_tokens: int,

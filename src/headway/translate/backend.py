@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from headway.data.batch import Batch
     from headway.folder.contents import ModelFolder
-    from headway.model.predictor import DecoderState
-    from headway.model.transformer import Transformer
+    from headway.model.translation_model import TranslationModel
     from headway.search.cancel import Cancel
     from headway.search.hypothesis import Hypothesis
     from headway.search.phrase import Lexicon, Phrase
@@ -188,7 +187,7 @@ def _load_torch(folders: "Sequence[ModelFolder]", compute: Compute) -> "TorchBac
     return backends[0] if len(backends) == 1 else together(backends)
 
 
-def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[Transformer, torch.device]":
+def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[TranslationModel, torch.device]":
     """The model of a folder in torch, in evaluation mode, and the device that it is on.
 
     Raises TranslationError for a device that does not exist here, FolderError and ModelError for weights that are
@@ -196,19 +195,19 @@ def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[Transformer, t
     """
     import torch
 
-    from headway.model.build import build_transformer, load_weights
+    from headway.model.build import build_translation_model, load_weights
 
     if compute.threads:
         torch.set_num_threads(compute.threads)
     place = choose_device(compute.device)
-    model = build_transformer(folder.config.model)
+    model = build_translation_model(folder.config.model)
     load_weights(model, folder.weights())
     return model.to(place).eval(), place
 
 
-def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend[DecoderState]":
+def model_backend(model: "TranslationModel", device: "torch.device") -> "TorchBackend":
     """A model in memory, ready to translate; it must be on the device and in evaluation mode when it is used."""
-    from headway.model.predictor import TransformerPredictor, forced_pass
+    from headway.model.predictor import forced_pass, predictor_of
     from headway.translate.torch_backend import TorchBackend
 
     def attention(batch: "Batch") -> "Tensor":
@@ -222,7 +221,7 @@ def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend
         return weights_BTS
 
     return TorchBackend(
-        TransformerPredictor(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
+        predictor_of(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
     )
 
 

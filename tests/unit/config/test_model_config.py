@@ -36,6 +36,16 @@ OF_THE_PAPER = {
         ("activation_dropout = -0.1", "0 or more"),
         ('activation = "geglu"', "geglu"),
         ('positions = "rotary"', "rotary"),
+        ('architecture = "recurrent"\nd_ff = 11', "d_ff is 11 and has no meaning for architecture recurrent; take"),
+        ('architecture = "recurrent"\npreset = "tiny"', "take model.d_ff out (and model.preset, if a preset sets it)"),
+        ('architecture = "recurrent"\npositions = "none"', "positions is none and has no meaning for architecture"),
+        ('architecture = "recurrent"\nd_model = 7', "d_model is 7; set model.d_model to an even number"),
+        ('architecture = "recurrent"\nkernel_size = 5', "kernel_size is 5 and has no meaning"),
+        ('architecture = "convolutional"\nnorm = "rms"', "norm is rms and has no meaning for architecture convolution"),
+        ('architecture = "convolutional"\npositions = "t5"', "set model.positions to one of sinusoidal, learned, none"),
+        ('architecture = "convolutional"\nkernel_size = 0', "1 or more"),
+        ('recurrent_cell = "gru"', "recurrent_cell is gru and has no meaning for architecture transformer; take"),
+        ('architecture = "recurent"', "recurent"),
     ],
 )
 def test_what_cannot_be_built_is_refused_with_a_remedy(settings, message):
@@ -49,6 +59,13 @@ def test_odd_values_may_be_combined_with_rotary_positions():
     model = load_text('[model]\npositions = "rope"\nd_k = 6\nd_v = 7\nnum_kv_heads = 1\n').model
     assert (model.key_size, model.value_size, model.kv_heads) == (6, 7, 1)
     assert ModelConfig().kv_heads == 8
+
+
+@pytest.mark.parametrize("architecture", ["recurrent", "convolutional"])
+def test_a_width_that_no_number_of_heads_divides_is_refused_only_where_there_are_heads(architecture):
+    assert ModelConfig(architecture=architecture, d_model=34).d_model == 34
+    with pytest.raises(ConfigError, match="not divisible by num_heads 8"):
+        load_text("[model]\nd_model = 34\n")
 
 
 def test_every_field_is_the_papers_or_told_as_a_departure():
@@ -75,7 +92,8 @@ def test_each_departure_is_told_with_its_value():
         attention_window=61, attention_dropout=0.17, activation_dropout=0.19, embedding_scale=False, output_bias=True,
     )  # fmt: skip
     told = departures(config)
-    assert list(told) == [name for name in DEPARTURES if name != "residual_scaling"]
+    others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size"}
+    assert list(told) == [name for name in DEPARTURES if name not in others]
     for name, words in {
         "positions": "ALiBi",
         "norm_epsilon": "1e-05",
@@ -87,5 +105,9 @@ def test_each_departure_is_told_with_its_value():
     }.items():
         assert words in told[name]
     assert list(departures(ModelConfig(residual_scaling="deepnorm"))) == ["residual_scaling"]
+    recurrent = departures(ModelConfig(architecture="recurrent", recurrent_cell="gru"))
+    assert list(recurrent) == ["architecture", "recurrent_cell"]
+    assert "GRU" in recurrent["recurrent_cell"]
+    assert "5 positions" in departures(ModelConfig(architecture="convolutional", kernel_size=5))["kernel_size"]
     for scheme in ("none", "rope", "t5"):
         assert list(departures(ModelConfig(positions=scheme))) == ["positions"]

@@ -4,6 +4,7 @@ import pytest
 
 from headway.config.load import load, recipe_names
 from headway.config.presets import TINY
+from headway.config.schema import ModelConfig
 from headway.model.size import count_parameters
 
 PAPER = [name for name in recipe_names() if name.startswith("wmt14")]
@@ -15,6 +16,9 @@ def test_the_recipes_travel_in_the_package():
         "demo",
         "multi30k-en-de",
         "short",
+        "table2-convolutional",
+        "table2-recurrent",
+        "table2-transformer",
         "wmt14-en-de-base",
         "wmt14-en-de-big",
         "wmt14-en-fr-base",
@@ -74,6 +78,21 @@ def test_each_recipe_of_the_paper_has_its_own_scale(name, steps, checkpoint, ave
 @pytest.mark.parametrize(("name", "parameters"), [("wmt14-en-de-base", 63_045_632), ("wmt14-en-de-big", 214_171_648)])
 def test_the_recipes_of_the_paper_build_the_models_of_the_paper(name, parameters):
     assert count_parameters(load(name).model).total == parameters
+
+
+def test_the_three_models_of_table_2_differ_in_kind_and_not_in_size_time_or_text():
+    recipes = [load(name) for name in recipe_names() if name.startswith("table2-")]
+    assert {recipe.model.architecture for recipe in recipes} == {"transformer", "recurrent", "convolutional"}
+    counts = [count_parameters(recipe.model).total for recipe in recipes]
+    assert max(counts) < 1.02 * min(counts)
+    own = {"learning_rate": None, "clip_norm": None}
+    alike = [
+        recipe.model_copy(update={"title": "", "model": ModelConfig(), "train": recipe.train.model_copy(update=own)})
+        for recipe in recipes
+    ]
+    assert alike[0] == alike[1] == alike[2]
+    assert {recipe.model.vocab_size for recipe in recipes} == {8000}
+    assert alike[0].data == load("multi30k-en-de").data
 
 
 def test_multi30k_is_scored_by_the_published_protocol():

@@ -4,7 +4,7 @@ import torch
 from hypothesis import strategies as st
 
 from headway.config.schema import ModelConfig
-from headway.model.build import build_transformer
+from headway.model.build import build_model
 
 VOCABULARY, SOURCE_VOCABULARY = 29, 23
 
@@ -42,6 +42,7 @@ def model_configs(draw, *, max_positions=31):
     num_heads = kv_heads * share
     sizes = (2, 6, 10) if positions == "rope" else (2, 5, 6, 7)
     given = {
+        "architecture": "transformer",
         "vocab_size": VOCABULARY,
         "source_vocab_size": None if sharing == "all" else draw(st.sampled_from([None, SOURCE_VOCABULARY])),
         "d_model": draw(st.sampled_from([13, 14])),
@@ -67,14 +68,44 @@ def model_configs(draw, *, max_positions=31):
         "residual_scaling": draw(st.sampled_from(["none", "deepnorm"])) if placement == "post" else "none",
         "embedding_scale": draw(st.booleans()),
         "output_bias": draw(st.booleans()),
+        "recurrent_cell": "lstm",  # of other architectures, as kernel_size is
+        "kernel_size": 3,
     }
     assert given.keys() == ModelConfig.model_fields.keys(), "a new field of ModelConfig belongs here too"
     return ModelConfig(**given)
 
 
+# The architectures without self-attention, each with what is its own.
+SEQUENTIAL = {
+    "lstm": {"architecture": "recurrent"},
+    "gru": {"architecture": "recurrent", "recurrent_cell": "gru"},
+    "convolutional": {"architecture": "convolutional"},
+    "learned positions": {"architecture": "convolutional", "positions": "learned", "max_positions": 277},
+    "no positions, even kernel": {"architecture": "convolutional", "positions": "none", "kernel_size": 4},
+}
+
+
+@st.composite
+def sequential_configs(draw):
+    """Any combination that a recipe may ask for without self-attention."""
+    sharing = draw(st.sampled_from(["all", "target", "none"]))
+    given = {
+        "vocab_size": VOCABULARY,
+        "source_vocab_size": None if sharing == "all" else draw(st.sampled_from([None, SOURCE_VOCABULARY])),
+        "d_model": draw(st.sampled_from([10, 14])),
+        "num_encoder_layers": draw(st.integers(1, 2)),
+        "num_decoder_layers": draw(st.integers(1, 3)),
+        "dropout": draw(st.sampled_from([0.0, 0.1])),
+        "embedding_sharing": sharing,
+        "embedding_scale": draw(st.booleans()),
+        "output_bias": draw(st.booleans()),
+    }
+    return ModelConfig(**given, **draw(st.sampled_from(list(SEQUENTIAL.values()))))
+
+
 def build_scrambled(config, *, seed=1):
     """A model whose every number is random, gains and biases too, so that each one counts."""
-    model = build_transformer(config, seed=seed)
+    model = build_model(config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,0 +1,36 @@
+"""Which settings of a model an architecture has no use for: they are refused, for what they ask would not be done."""
+
+from collections.abc import Mapping
+
+SEQUENTIAL = ("recurrent", "convolutional")  # those without self-attention
+
+OF_SELF_ATTENTION = (
+    *("d_ff", "num_heads", "d_k", "d_v", "num_kv_heads", "attention_bias", "attention_window", "attention_dropout"),
+    *("norm_placement", "norm", "norm_epsilon", "residual_scaling", "activation", "activation_dropout"),
+)
+OF_SEQUENCES = ("recurrent_cell", "kernel_size")
+
+# architecture -> keys of [model] that must keep their defaults
+UNUSED: dict[str, tuple[str, ...]] = {
+    "transformer": OF_SEQUENCES,
+    "recurrent": (*OF_SELF_ATTENTION, "positions", "max_positions", "kernel_size"),
+    "convolutional": (*OF_SELF_ATTENTION, "recurrent_cell"),
+}
+EMBEDDED = ("sinusoidal", "learned", "none")  # positions that act on embeddings; the others act within self-attention
+
+
+def check_architecture(architecture: str, given: Mapping[str, object]) -> None:
+    """Raise ValueError for a key, among those that differ from their defaults, without a meaning there."""
+    for name in UNUSED[architecture]:
+        if name in given:
+            also = " (and model.preset, if a preset sets it)" if name in OF_SELF_ATTENTION else ""
+            raise ValueError(
+                f"{name} is {given[name]} and has no meaning for architecture {architecture}; take model.{name} "
+                f"out{also}"
+            )
+    positions = given.get("positions", EMBEDDED[0])
+    if architecture == "convolutional" and positions not in EMBEDDED:
+        raise ValueError(
+            f"positions {positions} act within self-attention and architecture is convolutional; "
+            f"set model.positions to one of {', '.join(EMBEDDED)}"
+        )
