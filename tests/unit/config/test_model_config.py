@@ -2,6 +2,7 @@
 
 import pytest
 
+from headway.config.architecture import UNUSED
 from headway.config.departure import DEPARTURES, departures
 from headway.config.load import load_text
 from headway.config.presets import PRESETS
@@ -59,6 +60,21 @@ def test_odd_values_may_be_combined_with_rotary_positions():
     model = load_text('[model]\npositions = "rope"\nd_k = 6\nd_v = 7\nnum_kv_heads = 1\n').model
     assert (model.key_size, model.value_size, model.kv_heads) == (6, 7, 1)
     assert ModelConfig().kv_heads == 8
+
+
+OTHER_VALUES = {
+    "positions": "none", "norm_placement": "pre", "norm": "rms", "activation": "gelu", "residual_scaling": "deepnorm",
+    "attention_bias": True, "norm_epsilon": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5,
+    "recurrent_cell": "gru",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("architecture", "name"), [(kind, name) for kind, names in UNUSED.items() for name in names])
+def test_a_key_without_a_meaning_for_an_architecture_is_refused_by_name(architecture, name):
+    value = OTHER_VALUES.get(name, 4)
+    with pytest.raises(ValueError, match=f"{name} is .* has no meaning for architecture {architecture}; take model"):
+        ModelConfig(**{"architecture": architecture, name: value})
+    ModelConfig(**{"architecture": architecture, name: ModelConfig.model_fields[name].default})
 
 
 @pytest.mark.parametrize("architecture", ["recurrent", "convolutional"])

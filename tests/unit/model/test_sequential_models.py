@@ -16,6 +16,7 @@ from headway.engine.pack import unsupported
 from headway.model.build import build_model, export_weights, load_weights
 from headway.model.predictor import forced_pass, predictor_of
 from headway.model.size import cache_bytes_per_token, count_multiply_adds, count_parameters, training_memory
+from headway.search.ensemble import EnsemblePredictor
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import SearchSettings
@@ -129,6 +130,18 @@ def test_the_printed_score_is_that_of_forced_decoding_and_a_state_can_be_continu
     first, _ = predictor.predict(torch.tensor([5, 6, 7]), state)
     predictor.predict(torch.tensor([8, 9, 10]), state)
     assert torch.equal(predictor.predict(torch.tensor([5, 6, 7]), state)[0], first)
+
+
+def test_models_of_different_architectures_translate_together():
+    transformer = build_scrambled(ModelConfig(vocab_size=29, d_model=14, d_ff=11, num_heads=2, num_encoder_layers=1))
+    models = [transformer, build("gru"), build("convolutional")]
+    source, target_in = example()
+    together = EnsemblePredictor([predictor_of(model) for model in models])
+    log_probs, _ = together.predict(torch.tensor([2, 2, 2]), together.start(source, source != 0))
+    alone = [model(source, source != 0, target_in[:, :1])[:, 0].softmax(dim=-1) for model in models]
+    torch.testing.assert_close(log_probs.exp(), torch.stack(alone).mean(dim=0), atol=1e-4, rtol=0)
+    found = search(together, source, source != 0, settings=SearchSettings(3), max_output_length_B=[9, 7, 5])
+    assert all(hypotheses[0].token_ids[-1] == 3 for hypotheses in found)
 
 
 @pytest.mark.parametrize("precision", ["float64", "bf16"])
