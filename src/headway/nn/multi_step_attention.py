@@ -5,7 +5,6 @@ Shapes: B sentences or rows, T target positions, S source positions, D d_model.
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 from headway.nn.attention import Recorder, attention, fused_attention
@@ -15,12 +14,13 @@ ROOT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two parts of equal 
 
 
 class MultiStepAttention(nn.Module):
-    """d_i = W h_i + b + g_i; a_ij the softmax of d_i z_j over j; c_i = m sqrt(1/m) sum_j a_ij (z_j + e_j).
+    """d_i = W h_i + b + g_i; a_ij the softmax of d_i z_j over j; c_i = sum_j a_ij (z_j + e_j).
 
     g is what the decoder's first layer read (the previous token's embedding), z the encoder's output, e what its first
-    layer read, m the number of source tokens: with equal weights c has the variance of a value.
+    layer read.
     Departure: d_i and z_j + e_j are scaled by sqrt(0.5) as other sums are, and products by d_model^-0.5, as embeddings
-    have variance 1.
+    have variance 1. c_i is not multiplied by the root of the source's length: that keeps its variance where all weights
+    are equal, which between vectors of variance 1 they never are.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -37,11 +37,4 @@ class MultiStepAttention(nn.Module):
         else:
             mixed_B1TD, attention_weights_B1TS = attention(*given)
             self.recorder(attention_weights_B1TS)
-        return mixed_B1TD[:, 0] * self._scale(memory, mask_B11S)
-
-    @staticmethod
-    def _scale(memory: KeyValue, mask_B11S: Tensor | None) -> Tensor | float:
-        if mask_B11S is None:
-            return math.sqrt(memory.key_BGSK.shape[2])
-        length_B11 = mask_B11S[:, 0].sum(dim=-1, keepdim=True)
-        return length_B11.to(torch.float64).sqrt().to(memory.value_BGSV.dtype)
+        return mixed_B1TD[:, 0]

@@ -14,6 +14,7 @@ from model_configs import SEQUENTIAL, build_scrambled, example, sequential_confi
 from headway.config.schema import ModelConfig
 from headway.engine.pack import unsupported
 from headway.model.build import build_model, export_weights, load_weights
+from headway.model.init_sequential import GATED
 from headway.model.predictor import forced_pass, predictor_of
 from headway.model.size import cache_bytes_per_token, count_multiply_adds, count_parameters, training_memory
 from headway.search.ensemble import EnsemblePredictor
@@ -279,11 +280,21 @@ def test_convolutions_keep_the_variance_of_what_goes_through_them():
     config = ModelConfig(architecture="convolutional", vocab_size=997, d_model=128, dropout=0.25)
     model = build_model(config).eval()
     layer = model.decoder.layers[2]
-    assert deviation(layer.convolution.kernel.weight) == pytest.approx(math.sqrt(4 * 0.75 / (3 * 128)), rel=0.02)
+    assert deviation(layer.convolution.kernel.weight) == pytest.approx(math.sqrt(3 * 0.75 / (3 * 128)), rel=0.02)
     assert deviation(layer.cross_attention.query.weight) == pytest.approx(128**-0.5, rel=0.02)
     assert (layer.convolution.kernel.bias == 0).all()
-    z = model.remember(torch.randint(4, 997, (7, 53)), torch.ones(7, 53, dtype=torch.bool)).memory.key_BGSK
-    assert 0.3 < deviation(z) < 3.0  # after six layers
+    source, target_in = torch.randint(4, 997, (7, 53)), torch.randint(4, 997, (7, 47))
+    for mode in (True, False):
+        model.train(mode)
+        z = model.remember(source, source != 0).memory.key_BGSK
+        assert 0.5 < deviation(z) < 2.0  # after six layers
+        assert 0.5 < deviation(model.hidden(source, source != 0, target_in)) < 2.5
+
+
+def test_the_gain_of_gated_convolutions_keeps_the_variance_of_normal_numbers():
+    generator = torch.Generator().manual_seed(1)
+    values, gates = torch.randn(2, 1_000_003, generator=generator).double() * math.sqrt(GATED)
+    assert deviation(values * gates.sigmoid()) == pytest.approx(1.0, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,7 +63,7 @@ def test_multi_step_attention_is_its_equations_in_plain_numbers(recorded):
         for t in range(T):
             scores = [(query_TD[t] @ z_BSD[b, s]).item() / math.sqrt(D) for s in range(length)]
             weights = softmax(scores)
-            mixed = sum(w * value_BSD[b, s] for s, w in enumerate(weights)) * math.sqrt(length)
+            mixed = sum(w * value_BSD[b, s] for s, w in enumerate(weights))
             torch.testing.assert_close(context[b, t], mixed, atol=1e-5, rtol=1e-5)
     assert [weights.shape for weights in kept] == [(B, 1, T, S)] * recorded
 
