@@ -28,12 +28,18 @@ class Subject:
     def from_folder(cls, path: str | Path, device: str = "auto", *, threads: int | None = None) -> Self:
         """Load a model folder; ``device`` and ``threads`` are as in ``headway.translate.compute.Compute``.
 
-        Raises FolderError, ModelError, and TranslationError for a device that does not exist here.
+        Raises FolderError, ModelError, InspectionError for a model without heads, and TranslationError for a device
+        that does not exist here.
         """
         folder = ModelFolder.open(Path(path))
         compute = Compute(device, "torch", threads=threads)
         compute.check()
         model, place = load_model(folder, compute)
+        if not isinstance(model, Transformer):
+            raise InspectionError(
+                f"inspection/subject: {path} has a model of architecture {folder.config.model.architecture}; wanted a "
+                "Transformer, whose heads can be looked into. `headway translate --alignment` tells where others look."
+            )
         translator = Translator.around(model_backend(model, place), [folder])
         return cls(model, place, translator, folder.config.max_source_tokens)
 

@@ -4,8 +4,9 @@ import pytest
 from train_letters import final_state, letters_config, of_kind, run, write_corpus
 
 from headway.cli.main import main
-from headway.errors import ConfigError, InterchangeError
+from headway.errors import ConfigError, InspectionError, InterchangeError
 from headway.folder.contents import ModelFolder
+from headway.inspection.subject import Subject
 from headway.interchange.formats import export_model
 from headway.train.events import Finished, StepDone
 from headway.translate.translator import Translator
@@ -68,6 +69,12 @@ def test_other_toolkits_formats_are_refused_by_name(trained, tmp_path):
     kind, out, _ = trained
     with pytest.raises(InterchangeError, match=f"architecture is {kind}"):
         export_model(ModelFolder.open(out), tmp_path / "new", target_format="huggingface", sentences=["abc"])
+
+
+def test_heads_are_looked_into_of_a_transformer_alone(trained):
+    kind, out, _ = trained
+    with pytest.raises(InspectionError, match=f"has a model of architecture {kind}; wanted a Transformer"):
+        Subject.from_folder(out)
 
 
 @pytest.mark.parametrize("consistency", ["rdrop", "cutoff"])
