@@ -30,9 +30,9 @@ from torch.nn import functional
 from headway.config.schema import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.size import count_multiply_adds
+from headway.paper.plot import plot
 from headway.train.memory import settle_memory
 from headway.train.objective import Likelihood
-from plot import log_plot
 from workload import equal_batches
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -244,7 +244,7 @@ def draw(found: Sequence[Sweep], folder: Path) -> None:
             for sweep in found
             if sweep.against == against
         }
-        document = log_plot(
+        document = plot(
             lines,
             title=f"Microseconds a token against {against}",
             x_label="tokens of a sentence, n" if against == "length n" else "d_model",

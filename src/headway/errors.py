@@ -69,5 +69,9 @@ class EngineError(HeadwayError):
     """The CPU engine, or a model packed for it."""
 
 
+class PaperError(HeadwayError):
+    """A table of the paper that cannot be made from what was given."""
+
+
 class MissingExtraError(HeadwayError):
     """An optional part of Headway that is not installed; the message gives the command that installs it."""

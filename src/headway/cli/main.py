@@ -5,9 +5,7 @@ ends in one line on standard error, ``headway: error: ...``, and exit code 2; an
 """
 
 import contextlib
-import difflib
 import errno
-import importlib
 import io
 import os
 import sys
@@ -15,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from headway.cli.lazy import LazyGroup
 from headway.errors import HeadwayError
 
 # name -> what it does; the module headway.cli.<name> (or that of MODULES) holds the object `command`.
@@ -32,6 +31,7 @@ COMMANDS = {
     "import": "A model folder from another toolkit's model.",
     "export": "Another toolkit's model from a model folder, verified.",
     "demo": "Build a corpus, train on it, translate: minutes on two cores.",
+    "paper": "The paper's tables and claims, measured beside published.",
 }
 # Commands whose name is a word of Python, or of its imports, live in a module of another name.
 MODULES = {"import": "import_model", "export": "export_model"}
@@ -56,34 +56,14 @@ REMEDIES = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands' names and imports one only when it is called."""
+class Commands(LazyGroup):
+    """The commands of ``COMMANDS``."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the commands in the order a reader meets them."""
-        return list(COMMANDS)
+    table = COMMANDS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import ``headway.cli.<name>`` and give its ``command``."""
-        if cmd_name not in COMMANDS:
-            return None
-        return importlib.import_module(f"headway.cli.{MODULES.get(cmd_name, cmd_name)}").command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table above, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or fail naming the nearest one."""
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            hint = f"the nearest is '{near[0]}'" if near else "there are " + ", ".join(COMMANDS)
-            ctx.fail(f"No such command '{name}'; {hint}.")
-        return super().resolve_command(ctx, args)
+    def module(self, name: str) -> str:
+        """The module of a command."""
+        return f"headway.cli.{MODULES.get(name, name)}"
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -94,7 +74,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-@click.group("headway", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("headway", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )

@@ -166,6 +166,10 @@ def check_command(words, where):
         assert words[0] in {"--help", "-h", "--version"}, f"{where}: headway {words[0]}"
         return
     command = group.get_command(click.Context(group), words[0])
+    if isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-"):
+        inner = command.get_command(click.Context(command), words[1])
+        assert inner is not None, f"{where}: headway {words[0]} has no {words[1]}"
+        command, words = inner, words[1:]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     given = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)]
     assert set(given) <= known, f"{where}: headway {words[0]} has no {sorted(set(given) - known)}"
@@ -190,6 +194,10 @@ def test_a_line_that_was_not_printed_is_found():
 def test_an_option_that_does_not_exist_is_found():
     with pytest.raises(AssertionError, match="--no-such"):
         check_command(["translate", "-m", "x", "--no-such"], "here")
+    with pytest.raises(AssertionError, match="--no-such"):
+        check_command(["paper", "table2", "--no-such"], "here")
+    with pytest.raises(AssertionError, match="has no table9"):
+        check_command(["paper", "table9"], "here")
     assert list(command_lines("echo a | headway translate -m x > b; headway describe base")) == [
         ["translate", "-m", "x"],
         ["describe", "base"],

@@ -1,21 +1,40 @@
-"""A drawing of lines over two logarithmic axes, as SVG, readable on light and on dark ground."""
+"""A drawing of lines over two axes, logarithmic or even, as SVG, readable on light and on dark ground."""
 
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Literal, Protocol
 
 WIDTH, HEIGHT = 760, 440
 LEFT, RIGHT, TOP, BOTTOM = 74, 210, 40, 52
 LABEL_HEIGHT = 15
-COLOURS = (("#0969da", "#58a6ff"), ("#cf222e", "#ff7b72"), ("#1a7f37", "#3fb950"), ("#9a6700", "#d29922"))
-COLOURS += (("#8250df", "#bc8cff"), ("#57606a", "#8b949e"))  # for light and for dark ground
+COLOURS = (  # for light and for dark ground
+    *(("#0969da", "#58a6ff"), ("#cf222e", "#ff7b72"), ("#1a7f37", "#3fb950"), ("#9a6700", "#d29922")),
+    *(("#8250df", "#bc8cff"), ("#57606a", "#8b949e")),
+)
+MOST_STEPS = 6  # of an even axis
+ROUND = (1, 2, 5, 10)
 INK, GRID = ("#1f2328", "#e6edf3"), ("#d1d9e0", "#3d444d")
 
 Points = Sequence[tuple[float, float]]
+Scale = Literal["even"] | int
 
 
-class Axis:
-    """Positive numbers from ``low`` to ``high`` on a line of pixels, by their logarithm."""
+class Axis(Protocol):
+    """A line of pixels that numbers stand on."""
+
+    def place(self, value: float) -> float:
+        """Where a number stands, in pixels."""
+        ...
+
+    @property
+    def ticks(self) -> list[float]:
+        """Numbers to write beside it."""
+        ...
+
+
+class LogAxis:
+    """Positive numbers on a line of pixels, by their logarithm, between powers of ``base``."""
 
     def __init__(self, values: Sequence[float], *, begin: float, end: float, base: int) -> None:
         self.base, self.begin, self.end = base, begin, end
@@ -33,11 +52,53 @@ class Axis:
         return [float(self.base) ** power for power in range(self.low, self.high + 1)]
 
 
-def log_plot(lines: Mapping[str, Points], *, title: str, x_label: str, y_label: str, y_base: int = 10) -> str:
-    """An SVG document: a line and a mark a point for each series, its name at its right end; x in powers of 2."""
+class EvenAxis:
+    """Numbers on a line of pixels, evenly, between multiples of a round step."""
+
+    def __init__(self, values: Sequence[float], *, begin: float, end: float) -> None:
+        self.begin, self.end = begin, end
+        low, high = min(values), max(values)
+        if high == low:
+            low, high = low - 0.5, high + 0.5
+        rough = (high - low) / MOST_STEPS
+        power = 10.0 ** math.floor(math.log10(rough))
+        self.step = power * next(times for times in ROUND if times * power >= rough * (1 - 1e-9))
+        self.low = math.floor(round(low / self.step, 9))
+        self.high = math.ceil(round(high / self.step, 9))
+
+    def place(self, value: float) -> float:
+        """Where a number stands, in pixels."""
+        share = (value / self.step - self.low) / (self.high - self.low)
+        return self.begin + share * (self.end - self.begin)
+
+    @property
+    def ticks(self) -> list[float]:
+        """The multiples of the step within."""
+        return [self.step * times for times in range(self.low, self.high + 1)]
+
+
+def _axis(values: Sequence[float], scale: Scale, *, begin: float, end: float) -> Axis:
+    if scale == "even":
+        return EvenAxis(values, begin=begin, end=end)
+    return LogAxis(values, begin=begin, end=end, base=scale)
+
+
+def plot(
+    lines: Mapping[str, Points],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    x_scale: Scale = 2,
+    y_scale: Scale = 10,
+) -> str:
+    """An SVG document: a line and a mark a point for each series, its name at its right end.
+
+    A scale is the base of a logarithmic axis, or ``even``. A series without a point, or no series, cannot be drawn.
+    """
     points = [point for series in lines.values() for point in series]
-    x_axis = Axis([x for x, _ in points], begin=LEFT, end=WIDTH - RIGHT, base=2)
-    y_axis = Axis([y for _, y in points], begin=HEIGHT - BOTTOM, end=TOP, base=y_base)
+    x_axis = _axis([x for x, _ in points], x_scale, begin=LEFT, end=WIDTH - RIGHT)
+    y_axis = _axis([y for _, y in points], y_scale, begin=HEIGHT - BOTTOM, end=TOP)
     parts = [*_head(title, len(lines)), *_grid(x_axis, y_axis, x_label, y_label)]
     ends = [(y_axis.place(series[-1][1]), number) for number, series in enumerate(lines.values())]
     heights = _apart(ends)
@@ -74,22 +135,27 @@ def _rules(ground: int, count: int) -> str:
 
 
 def _grid(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
-    """Lines and numbers at the powers, and what the axes are."""
+    """Lines and numbers at the ticks, and what the axes are."""
     parts: list[str] = []
     for value in x_axis.ticks:
         x = x_axis.place(value)
         parts.append(f'<line class="g" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:,.0f}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{_number(value)}</text>')
     for value in y_axis.ticks:
         y = y_axis.place(value)
         parts.append(f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(value)}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>')
     centre = (TOP + HEIGHT - BOTTOM) / 2
     turned = f'transform="rotate(-90 16 {centre:.1f})"'
     parts.append(f'<text x="16" y="{centre:.1f}" text-anchor="middle" {turned}>{escape(y_label)}</text>')
     return parts
+
+
+def _number(value: float) -> str:
+    """A tick's number, short: 16,384; 0.5; 1e+12."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:g}"
 
 
 def _apart(ends: list[tuple[float, int]]) -> dict[int, float]:

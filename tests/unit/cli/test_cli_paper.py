@@ -1,0 +1,75 @@
+"""headway paper: what a table's command prints, writes and says when it is stopped."""
+
+import json
+
+import click
+import pytest
+
+from headway.cli import paper_report
+from headway.cli.main import main
+from headway.cli.paper import TABLES, Tables
+from headway.paper.events import RowBegun, RowKept, TableDone
+from headway.paper.table import Cell, Column, Row, Table
+from headway.train.events import Interrupted
+
+TABLE = Table("t", "A table", (Column("x"),), (Row("a", {"x": Cell(1.5, 2.25)}, note="why"),), notes=("a note",))
+
+
+def test_a_table_is_printed_and_written(tmp_path, capsys):
+    assert main(["paper", "table2", "--out", str(tmp_path / "work")]) == 0
+    out, err = capsys.readouterr()
+    assert "Transformer (base)" in out
+    assert "3.3e+18" in out
+    assert "table2.md" in err
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {"table2.md", "table2.json"}
+
+
+def test_json_is_one_object_and_what_the_file_holds(tmp_path, capsys):
+    assert main(["paper", "table2", "--json", "--out", str(tmp_path)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "table2.json").read_text())
+    assert printed["command"] == f"headway paper table2 --out {tmp_path}"
+
+
+def test_an_unknown_table_is_told_with_the_nearest(capsys):
+    assert main(["paper", "table22"]) == 2
+    assert "the nearest is 'table2'" in capsys.readouterr().err
+
+
+def test_every_table_has_a_command():
+    context = click.Context(Tables("paper"))
+    for name in TABLES:
+        assert isinstance(Tables("paper").get_command(context, name), click.Command), name
+
+
+@click.command("paper-test")
+@click.option("--out", "out_dir")
+@click.option("--rows", multiple=True)
+@click.option("--quick", is_flag=True)
+@click.option("--steps", type=int, default=3)
+@paper_report.json_option
+def example(**_):
+    example.told = paper_report.given_command()
+
+
+def test_the_command_is_told_as_it_was_given():
+    arguments = ["--out", "a folder", "--rows", "A", "--rows", "B-16", "--quick", "--json"]
+    example.main(arguments, standalone_mode=False, prog_name="headway paper test")
+    assert example.told == "headway paper test --out 'a folder' --rows A --rows B-16 --quick"
+
+
+def test_rows_are_told_as_they_come_and_a_stop_ends_with_the_way_on(tmp_path, capsys):
+    events = [RowBegun("a", 1, 2), RowKept("a", is_new=True), RowKept("b", is_new=False), Interrupted(7)]
+    with click.Context(example, info_name="x"), pytest.raises(click.exceptions.Exit) as stop:
+        paper_report.make_table(lambda should_stop: iter(events), out_dir=tmp_path, as_json=False)
+    assert stop.value.exit_code == 130
+    told = capsys.readouterr().err.split("\n")
+    assert told[:2] == ["row 1 of 2: a", "row b: there already"]
+    assert told[-2] == "To go on: x"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_for_a_terminal_has_rows_notes_and_what_a_row_says(tmp_path, capsys):
+    paper_report.make_table(lambda should_stop: iter([TableDone(TABLE)]), out_dir=tmp_path, as_json=False)
+    out = capsys.readouterr().out
+    assert out == "A table\n\nrow  x: paper  x: here\na        1.50     2.25\n\na: why\n\na note\n"
