@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -36,7 +36,7 @@ def make_table(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, 
     ``make`` takes the function that tells whether the user asked to stop.
     """
     from headway.cli.progress import ProgressPrinter
-    from headway.cli.stopping import INTERRUPTED, stop_requests
+    from headway.cli.stopping import stop_requests
     from headway.paper.events import RowBegun, RowKept, TableDone
     from headway.paper.writing import to_json, write_files
     from headway.train.events import Interrupted
@@ -53,11 +53,20 @@ def make_table(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, 
             elif isinstance(event, RowKept):
                 if not event.is_new:
                     click.echo(f"row {event.name}: there already", err=True)
+                if should_stop():
+                    _stop()
             else:
                 printer.show(event)
                 if isinstance(event, Interrupted):
-                    click.echo(f"To go on: {given_command()}", err=True)
-                    raise click.exceptions.Exit(INTERRUPTED)
+                    _stop()
+
+
+def _stop() -> NoReturn:
+    """End as interrupted, with the way on; rows that are finished stay."""
+    from headway.cli.stopping import INTERRUPTED
+
+    click.echo(f"To go on: {given_command()}", err=True)
+    raise click.exceptions.Exit(INTERRUPTED)
 
 
 def table_text(table: "Table") -> str:

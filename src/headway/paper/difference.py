@@ -65,8 +65,10 @@ def _check_pairs(these: Sequence[Counts], those: Sequence[Counts]) -> None:
     )
 
 
-def over_seeds(these: Sequence[float], those: Sequence[float]) -> Difference:
+def over_seeds(these: Sequence[float], those: Sequence[float], *, of: str = "seeds") -> Difference:
     """The mean difference of runs paired by seed, with Student's interval; from two seeds on, and fit from three on.
+
+    ``of`` names what pairs the runs where it is no seed.
 
     Raises PaperError for fewer, or unequal numbers.
     """
@@ -79,4 +81,4 @@ def over_seeds(these: Sequence[float], those: Sequence[float]) -> Difference:
     mean = statistics.fmean(differences)
     freedom = len(differences) - 1
     half = T_QUANTILES[min(freedom, len(T_QUANTILES)) - 1] * statistics.stdev(differences) / math.sqrt(freedom + 1)
-    return Difference(mean, mean - half, mean + half, f"{freedom + 1} seeds")
+    return Difference(mean, mean - half, mean + half, f"{freedom + 1} {of}")

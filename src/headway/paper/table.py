@@ -11,6 +11,7 @@ is ``cli/paper_NAME.py``, which calls ``make_table`` (``cli/paper_report.py``), 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headway.paper.plot import Points
 from headway.paper.verdict import Claim
 
 Number = float | int | str | None
@@ -50,7 +51,8 @@ class Row:
 class Table:
     """A whole table: what ``writing`` puts into files and the command line prints.
 
-    ``plots`` are SVG documents by file name. ``command`` makes the table again.
+    ``plots`` are SVG documents by file name, ``points`` the lines in them by name, for the JSON. ``command`` makes the
+    table again.
     """
 
     name: str  # as in `headway paper NAME`
@@ -60,4 +62,5 @@ class Table:
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
     plots: Mapping[str, str] = field(default_factory=dict[str, str])
+    points: Mapping[str, Mapping[str, Points]] = field(default_factory=dict[str, Mapping[str, Points]])
     command: str = ""

@@ -75,6 +75,10 @@ def to_dict(table: Table) -> dict[str, object]:
         "claims": [_claim_dict(claim) for claim in table.claims],
         "notes": list(table.notes),
         "plots": list(table.plots),
+        "points": {
+            name: {line: [list(point) for point in points] for line, points in lines.items()}
+            for name, lines in table.points.items()
+        },
     }
 
 

@@ -1,6 +1,7 @@
 """headway paper: what a table's command prints, writes and says when it is stopped."""
 
 import json
+from contextlib import contextmanager
 
 import click
 import pytest
@@ -73,3 +74,16 @@ def test_a_table_for_a_terminal_has_rows_notes_and_what_a_row_says(tmp_path, cap
     paper_report.make_table(lambda should_stop: iter([TableDone(TABLE)]), out_dir=tmp_path, as_json=False)
     out = capsys.readouterr().out
     assert out == "A table\n\nrow  x: paper  x: here\na        1.50     2.25\n\na: why\n\na note\n"
+
+
+def test_a_stop_that_was_asked_for_is_heard_after_the_row_under_way(tmp_path, capsys, monkeypatch):
+    @contextmanager
+    def asked(**_):
+        yield lambda: True
+
+    monkeypatch.setattr("headway.cli.stopping.stop_requests", asked)
+    events = iter([RowBegun("a", 1, 2), RowKept("a", is_new=True), RowBegun("b", 2, 2)])
+    with click.Context(example, info_name="x"), pytest.raises(click.exceptions.Exit):
+        paper_report.make_table(lambda should_stop: events, out_dir=tmp_path, as_json=False)
+    assert list(events) == [RowBegun("b", 2, 2)]
+    assert capsys.readouterr().err == "row 1 of 2: a\nTo go on: x\n"
