@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,6 +20,7 @@ from headway.translate.compute import Compute
 from headway.translate.decoding import Decoding
 
 if TYPE_CHECKING:
+    from headway.metrics.paper_bleu import PaperBleu
     from headway.metrics.translation import MetricScore, PairedComparison
     from headway.translate.evaluate import Evaluation
 
@@ -42,6 +43,11 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--target-language", help="Decides BLEU's tokenizer.  [default: the model's]")
 @click.option("--tokenize", default="auto", show_default=True, help="BLEU's tokenizer: auto, none, 13a, intl, zh ...")
 @click.option("--lowercase", is_flag=True, help="BLEU and chrF without regard to case.")
+@click.option(
+    "--paper-bleu",
+    is_flag=True,
+    help="Also BLEU by the paper's protocol: tokenised lines, compounds split on both sides, multi-bleu.",
+)
 @search_options
 @tag_option
 @computing_options
@@ -58,6 +64,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     target_language: str | None,
     tokenize: str,
     lowercase: bool,
+    paper_bleu: bool,
     decoding: Decoding,
     tag: str | None,
     compute: Compute,
@@ -110,7 +117,22 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     comparison = None
     if baseline is not None:
         comparison = _compare(lines, result, target_language, tokenize, lowercase=lowercase)
-    _show(result, comparison, as_json=as_json)
+    protocol = _paper_bleu(lines, result) if paper_bleu else None
+    _show(result, comparison, protocol, as_json=as_json)
+
+
+def _paper_bleu(lines: dict[str, list[str]], result: "Evaluation") -> "PaperBleu":
+    """Score by the paper's protocol; text that does not look tokenised is told of, for the score compares with none."""
+    from headway.metrics.paper_bleu import paper_bleu
+    from headway.metrics.tokenised import looks_tokenised
+
+    if not looks_tokenised(lines["reference"]):
+        click.echo(
+            "warning: --paper-bleu is of text that Moses tokenised, as newstest2014.tok.de is, and the reference does "
+            "not look tokenised: this score compares with nothing. Tokenise both files first.",
+            err=True,
+        )
+    return paper_bleu(result.translations, lines["reference"])
 
 
 def _check_options(models: Sequence[Path], hypothesis: Path | None, only_model: Mapping[str, object]) -> None:
@@ -184,14 +206,24 @@ def _compare(
     )
 
 
-def _show(result: "Evaluation", comparison: "PairedComparison | None", *, as_json: bool) -> None:
+def _show(
+    result: "Evaluation",
+    comparison: "PairedComparison | None",
+    protocol: "PaperBleu | None",
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
         table = result.to_dict()
+        if protocol is not None:
+            table["paper_bleu"] = asdict(protocol)
         if comparison is not None:
             table["comparison"] = comparison.to_dict()
         click.echo(json.dumps(table, indent=2, ensure_ascii=False))
         return
     click.echo(_scores_text(result))
+    if protocol is not None:
+        click.echo(f"\nthe paper's BLEU: {protocol.value:.2f}\nBLEU: {protocol.signature}")
     if comparison is not None:
         click.echo("\n" + _comparison_text(comparison))
     warnings = [*result.warnings, *(comparison.warnings if comparison is not None else ())]

@@ -165,3 +165,27 @@ def test_a_target_language_that_is_no_code_is_told_with_the_code_that_was_meant(
     assert run("--hypothesis", files / "hyp", "--reference", files / "ref", "--target-language", "chinese") == 2
     assert "--target-language: found 'chinese'" in (message := capsys.readouterr().err)
     assert message.endswith("Did you mean zh?\n")
+
+
+def test_the_paper_s_bleu_stands_beside_sacrebleu_s(tmp_path, capsys):
+    (tmp_path / "out.tok").write_text("der Test-Lauf war gut .\nein Mann geht nach Hause .\n", encoding="utf-8")
+    (tmp_path / "ref.tok").write_text("der Test-Fall war gut .\nein Mann geht nach Haus .\n", encoding="utf-8")
+    arguments = ("--hypothesis", tmp_path / "out.tok", "--reference", tmp_path / "ref.tok", "--paper-bleu")
+    assert run(*arguments, "--json") == 0
+    table = json.loads(capsys.readouterr().out)
+    # words 7 + 6, right 6 + 5 of 13, 4 + 3 of 11, 2 + 2 of 9, 0 + 1 of 7
+    wanted = 100 * (11 / 13 * 7 / 11 * 4 / 9 * 1 / 7) ** 0.25
+    assert table["paper_bleu"]["value"] == pytest.approx(wanted)
+    assert table["bleu"]["value"] != pytest.approx(wanted)
+    assert run(*arguments) == 0
+    printed = capsys.readouterr()
+    assert f"the paper's BLEU: {wanted:.2f}" in printed.out
+    assert "split:compounds" in printed.out
+    assert "does not look tokenised" not in printed.err
+
+
+def test_the_paper_s_bleu_of_plain_text_is_warned_of(files, capsys):
+    assert run("--hypothesis", files / "hyp", "--reference", files / "ref", "--paper-bleu") == 0
+    assert "the reference does not look tokenised" in capsys.readouterr().err
+    assert run("--hypothesis", files / "hyp", "--reference", files / "ref", "--json") == 0
+    assert "paper_bleu" not in json.loads(capsys.readouterr().out)
