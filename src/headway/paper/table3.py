@@ -15,7 +15,7 @@ from headway.paper.events import PaperEvent, TableDone
 from headway.paper.plot import plot
 from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.table3_claims import conclusions
-from headway.paper.trained_row import Budget, Trained, run_settings, train_row
+from headway.paper.trained_row import Budget, Trained, run_settings, single_checkpoint, train_row
 from headway.paper.variants import AS_COUNTED, AS_WRITTEN, BY_NAME, VARIANTS, Variant, count_full_size
 from headway.paper.work import WorkFolder
 from headway.train.events import Stage
@@ -34,6 +34,7 @@ TRAINED_COLUMNS = (
     Column("steps", "", ",.0f", is_printed=False),
     Column("target tokens", "", ",.0f", is_printed=False),
     Column("minutes", "", ",.1f", is_printed=False),
+    Column("operations", "FLOP", ".2e", is_printed=False),
 )
 PRINTED_COLUMNS = (Column("PPL", is_measured=False), Column("BLEU", is_measured=False))
 COUNT_NOTES = (
@@ -153,7 +154,7 @@ def _config(training: Training, variant: Variant, seed: int) -> RunConfig:
     train = TrainConfig.model_validate(
         {**config.train.model_dump(), "label_smoothing": variant.label_smoothing, "seed": seed}
     )
-    return training.budget.applied(config.model_copy(update={"model": model, "train": train}))
+    return single_checkpoint(training.budget.applied(config.model_copy(update={"model": model, "train": train})))
 
 
 def _table(found: Mapping[str, Sequence[Trained]], training: Training | None, command: str) -> Table:
@@ -199,6 +200,7 @@ def _row(variant: Variant, runs: Sequence[Trained]) -> Row:
         cells["steps"] = Cell(measured=statistics.fmean(run.steps for run in runs))
         cells["target tokens"] = Cell(measured=statistics.fmean(run.target_tokens for run in runs))
         cells["minutes"] = Cell(measured=statistics.fmean(run.minutes for run in runs))
+        cells["operations"] = Cell(measured=statistics.fmean(run.flop for run in runs))
     return Row(variant.label, cells, group=variant.group, note=variant.note)
 
 
@@ -215,10 +217,9 @@ def _points(found: Mapping[str, Sequence[Trained]]) -> dict[str, list[tuple[floa
 
 def _training_notes(training: Training) -> tuple[str, ...]:
     scale, budget = training.scale, training.budget
-    ends = f"{budget.steps:,} steps" if budget.steps is not None else f"{budget.minutes:g} minutes"
     return (
-        f"PPL and BLEU here: recipe {training.recipe}, {ends} a row, {training.seeds} seed(s), its validation text, "
-        "beam search as the recipe has it, the last step's weights alone. In the paper: newstest2013, 100,000 "
+        f"PPL and BLEU here: recipe {training.recipe}, {budget.text} a row, {training.seeds} seed(s), its validation "
+        "text, beam search as the recipe has it, the last step's weights alone. In the paper: newstest2013, 100,000 "
         "steps (big: 300,000). The two are of other data and sizes: their order is to be compared, not their values.",
         f"scale: base has d_model {scale.width} and {scale.layers} layers a stack in the place of 512 and 6; d_ff, d_k "
         "and d_v are smaller by the same factor as d_model, the layers of each row by the same factor as base's. "

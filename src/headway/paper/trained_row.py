@@ -1,11 +1,13 @@
-"""A row that is a training run: trained within a budget, on data that all rows share, and measured on the dev text."""
+"""A row that is a training run: trained within a budget, and measured sentence by sentence on text held out."""
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +21,15 @@ from headway.folder.contents import TRAINING_FOLDER
 from headway.metrics.perplexity import perplexity
 from headway.metrics.sentence_bleu import bleu_counts, bleu_of
 from headway.metrics.translation import choose_tokenizer
-from headway.model.size import count_parameters
+from headway.model.size import count_multiply_adds, count_parameters
 from headway.paper.work import Making, Values
 from headway.train.events import Finished, Interrupted, Stage
 from headway.train.run import recipe_changes, train
 from headway.translate.translator import Translator
 
-SCORED_ON = "validation"
 NEVER = 10_000_000  # steps: a validation at the end alone
+METRICS_FILE = "metrics.jsonl"
+FLOP = 6  # of a multiply-add of the forward pass: two operations, and twice as many backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +40,28 @@ class Budget:
     minutes: float | None = None
 
     def applied(self, config: RunConfig) -> RunConfig:
-        """The run, ending there, measured at the end alone, its last step being what counts, as in Table 3."""
+        """The run, ending there and nowhere else."""
         ends = {"max_epochs": None, "early_stopping": "none", "max_minutes": self.minutes}
         if self.steps is not None:
             ends["max_steps"] = self.steps
-        kept = {"average": "none", "keep_last": 1, "keep_best": 1, "validate_every": NEVER}
-        without_test = {"test_source": "", "test_target": "", "test_tag": ""}
-        return config.model_copy(
-            update={
-                "train": config.train.model_copy(update={**ends, **kept}),
-                "data": config.data.model_copy(update=without_test),
-            }
-        )
+        return config.model_copy(update={"train": config.train.model_copy(update=ends)})
+
+    @property
+    def text(self) -> str:
+        """As a reader is told of it."""
+        return f"{self.steps:,} steps" if self.steps is not None else f"{self.minutes:g} minutes"
+
+
+def single_checkpoint(config: RunConfig) -> RunConfig:
+    """The run, measured at the end alone, on the validation text, by its last step's weights: as in Table 3."""
+    kept = {"average": "none", "keep_last": 1, "keep_best": 1, "validate_every": NEVER}
+    without_test = {"test_source": "", "test_target": "", "test_tag": ""}
+    return config.model_copy(
+        update={
+            "train": config.train.model_copy(update=kept),
+            "data": config.data.model_copy(update=without_test),
+        }
+    )
 
 
 def run_settings(config: RunConfig, prepared: Prepared) -> Values:
@@ -64,12 +77,16 @@ def run_settings(config: RunConfig, prepared: Prepared) -> Values:
 def train_row(
     config: RunConfig, data_dir: Path, *, out_dir: Path, shared: Prepared, should_stop: Callable[[], bool]
 ) -> Making:
-    """Train, or go on, and measure the dev text; the values are ``Trained``'s. None when it was asked to stop.
+    """Train, or go on, and measure; the values are ``Trained``'s. None when it was asked to stop.
 
-    A run that began with another recipe or other data, or has gone beyond the budget, begins anew.
+    The text is the test text, or the validation text of a run without one. ``shared`` are data prepared for this run,
+    in its own folder or in another. A run that began with another recipe or other data, or has gone beyond the
+    budget, begins anew.
     """
     fresh = _begins_anew(config, out_dir, shared)
-    _link(shared.folder, out_dir / TRAINING_FOLDER / "data")
+    own = out_dir / TRAINING_FOLDER / "data"
+    if shared.folder != own:
+        _link(shared.folder, own)
     finished = None
     for event in train(config, data_dir, out_dir=out_dir, fresh=fresh, should_stop=should_stop):
         if isinstance(event, Finished):
@@ -80,9 +97,8 @@ def train_row(
             return None
     assert finished is not None
     assert finished.evaluation is not None
-    assert finished.evaluated_on == SCORED_ON
-    yield Stage("scoring the dev text")
-    return _measured(out_dir, finished.evaluation.translations)
+    yield Stage(f"scoring the {finished.evaluated_on} text")
+    return _measured(out_dir, finished.evaluation.translations, part=finished.evaluated_on)
 
 
 def _begins_anew(config: RunConfig, out_dir: Path, shared: Prepared) -> bool:
@@ -114,22 +130,25 @@ def _link_file(source: str, target: str) -> None:
     shutil.copy2(source, target)
 
 
-def _measured(out_dir: Path, translations: tuple[str, ...]) -> Values:
-    """Where the run stands, and the dev text sentence by sentence."""
+def _measured(out_dir: Path, translations: tuple[str, ...], *, part: str) -> Values:
+    """Where the run stands, what its validations gave on the way, and the text sentence by sentence."""
     run = RunFolder.open(out_dir)
     config, prepared, progress = run.config, run.prepared, run.progress
-    sources, references = prepared.texts(SCORED_ON)
+    sources, references = prepared.texts(part)
     translator = Translator.from_folder(out_dir, engine="torch", threads=progress.threads)
-    scores = translator.score(sources, references, tags=prepared.tags(SCORED_ON))
+    scores = translator.score(sources, references, tags=prepared.tags(part))
     tokenizer = choose_tokenizer(config.evaluate.tokenize, config.data.target_language, [])
     counts = bleu_counts(translations, references, tokenize=tokenizer, lowercase=config.evaluate.lowercase)
-    source_tokens, target_tokens = tokens_seen(run)
+    tokens_N2 = tokens_by_step(run)
     return {
+        "scored_on": part,
         "steps": progress.step,
         "minutes": progress.seconds / 60,
-        "parameters": parameters_of(run),
-        "source_tokens": source_tokens,
-        "target_tokens": target_tokens,
+        "parameters": count_parameters(real_model(config, prepared)).total,
+        "source_tokens": int(tokens_N2[-1, 0]),
+        "target_tokens": int(tokens_N2[-1, 1]),
+        "flop": flop(run, tokens_N2[-1]),
+        "curve": _curve(run, tokens_N2),
         "tokenize": tokenizer,
         "lowercase": config.evaluate.lowercase,
         "log_probs": [round(score.log_prob, 6) for score in scores],
@@ -138,34 +157,63 @@ def _measured(out_dir: Path, translations: tuple[str, ...]) -> Values:
     }
 
 
-def parameters_of(run: RunFolder) -> int:
-    """Trained numbers of the model, with the vocabulary that the corpus gave."""
-    return count_parameters(real_model(run.config, run.prepared)).total
-
-
-def tokens_seen(run: RunFolder) -> tuple[int, int]:
-    """Real tokens that training has read of source and target, EOS counted, from its first step on."""
+def tokens_by_step(run: RunFolder) -> np.ndarray:
+    """Real tokens read before each step and after the last: (steps + 1, 2), of source and target, EOS counted."""
     train, progress, store = run.config.train, run.progress, run.prepared.store("train")
-    totals = np.zeros(2, dtype=np.int64)
+    rows: list[tuple[int, int]] = [(0, 0)]
     for epoch in range(progress.epoch + 1):
         steps = plan_epoch(store, batch_tokens=train.batch_tokens, seed=train.seed, epoch=epoch)
-        count = progress.epoch_step if epoch == progress.epoch else len(steps)
-        for step in steps[:count]:
-            for rows in step:
-                lengths = (store.source_lengths[rows] + 1, store.target_lengths[rows] + 1)
-                totals += [int(side.sum()) for side in lengths]
-    return int(totals[0]), int(totals[1])
+        for step in steps[: progress.step + 1 - len(rows)]:
+            pairs = np.concatenate(step)
+            rows.append((int((store.source_lengths[pairs] + 1).sum()), int((store.target_lengths[pairs] + 1).sum())))
+    return np.cumsum(rows, axis=0)
+
+
+def flop(run: RunFolder, tokens: Sequence[float] | np.ndarray) -> float:
+    """Operations of the matrix products, forward and backward, for so many source and target tokens.
+
+    Counted for sentences of the mean length of the training text (``model/size.py``), without the optimizer.
+    """
+    store = run.prepared.store("train")
+    source_length, target_length = (
+        round(float(each.mean())) + 1 for each in (store.source_lengths, store.target_lengths)
+    )
+    model = real_model(run.config, run.prepared)
+    counts = count_multiply_adds(model, source_length=source_length, target_length=target_length)
+    return float(FLOP * (tokens[0] * counts.source_token + tokens[1] * counts.target_token))
+
+
+def _curve(run: RunFolder, tokens_N2: np.ndarray) -> list[list[float]]:
+    """Each validation: its step, minutes and operations until then, BLEU and perplexity."""
+    lines = (run.path / TRAINING_FOLDER / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+    found = [record for record in map(json.loads, lines) if record["event"] == "validation"]
+    return [
+        [each["step"], each["seconds"] / 60, flop(run, tokens_N2[each["step"]]), each["bleu"], each["perplexity"]]
+        for each in found
+    ]
+
+
+class Milestone(NamedTuple):
+    """A validation on the way."""
+
+    step: int
+    minutes: float
+    flop: float
+    bleu: float
+    perplexity: float
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What was measured of a trained row; a row of each array is a sentence of the dev text."""
+    """What was measured of a trained row; a row of each array is a sentence of the text."""
 
     steps: int
     minutes: float
     parameters: int
     source_tokens: int
     target_tokens: int
+    flop: float
+    curve: tuple[Milestone, ...]
     likelihood_NC: np.ndarray  # log-probability (nats) and tokens
     bleu_NC: np.ndarray  # as bleu_counts
 
@@ -179,6 +227,8 @@ class Trained:
             parameters=_number(values, "parameters"),
             source_tokens=_number(values, "source_tokens"),
             target_tokens=_number(values, "target_tokens"),
+            flop=float(str(values["flop"])),
+            curve=_milestones(values["curve"]),
             likelihood_NC=pairs,
             bleu_NC=np.asarray(values["bleu_counts"], dtype=np.int64),
         )
@@ -191,8 +241,13 @@ class Trained:
 
     @property
     def bleu(self) -> float:
-        """Of the dev text, 0..100."""
+        """0..100, by the tokenizer of the recipe."""
         return bleu_of(self.bleu_NC.sum(axis=0))
+
+
+def _milestones(rows: object) -> tuple[Milestone, ...]:
+    assert isinstance(rows, list)
+    return tuple(Milestone(*row) for row in rows)
 
 
 def _number(values: Mapping[str, object], key: str) -> int:

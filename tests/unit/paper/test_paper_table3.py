@@ -6,15 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from paper_runs import run_of
 
-from headway.checkpoint.run_folder import RunFolder
+from headway.checkpoint.run_folder import RunFolder, real_model
 from headway.data.loader import batches
 from headway.errors import HeadwayError, PaperError
 from headway.folder.weights import read_weights
+from headway.model.size import count_multiply_adds
 from headway.paper.events import RowBegun, RowKept, TableDone
 from headway.paper.table3 import Scale, Training, make
 from headway.paper.table3_claims import compare, conclusions
-from headway.paper.trained_row import Budget, Trained, tokens_seen
+from headway.paper.trained_row import Budget, Trained, flop, tokens_by_step
 from headway.paper.variants import VARIANTS
 from headway.paper.verdict import Verdict
 from headway.paper.work import WorkFolder
@@ -114,11 +116,29 @@ def test_tokens_are_those_of_the_batches_that_were_read(made):
     run = RunFolder.open(made[0].run_folder("base-seed-1"))
     taken = batches(run.prepared.store("train"), batch_tokens=100, seed=1)
     steps = [next(taken)[1] for _ in range(run.progress.step)]
-    wanted = [
-        sum(int((getattr(batch, side) != 0).sum()) for step in steps for batch in step)
-        for side in ("source_BS", "target_out_BT")
-    ]
-    assert list(tokens_seen(run)) == wanted
+    wanted = np.array(
+        [
+            [sum(int((getattr(batch, side) != 0).sum()) for batch in step) for side in ("source_BS", "target_out_BT")]
+            for step in steps
+        ]
+    )
+    found = tokens_by_step(run)
+    assert np.array_equal(np.diff(found, axis=0), wanted)
+    assert found[0].tolist() == [0, 0]
+    values = records(made[0])["base-seed-1"]["values"]
+    assert [values["source_tokens"], values["target_tokens"]] == found[-1].tolist()
+
+
+def test_operations_are_counted_for_the_tokens_that_were_read(made):
+    run = RunFolder.open(made[0].run_folder("base-seed-1"))
+    store = run.prepared.store("train")
+    lengths = [round(float(each.mean())) + 1 for each in (store.source_lengths, store.target_lengths)]
+    counts = count_multiply_adds(
+        real_model(run.config, run.prepared), source_length=lengths[0], target_length=lengths[1]
+    )
+    assert flop(run, (7, 11)) == 6 * (7 * counts.source_token + 11 * counts.target_token)
+    (milestone,) = Trained.read(records(made[0])["base-seed-1"]["values"]).curve
+    assert (milestone.step, milestone.flop) == (5, flop(run, tokens_by_step(run)[-1]))
 
 
 def test_all_rows_read_the_same_files(made):
@@ -245,15 +265,6 @@ def test_the_packaged_recipe_fits_all_rows():
 
 
 # Verdicts
-
-
-def run_of(nats, bleu_hits, *, seed=0, num_sentences=53):
-    """A run whose sentences have 5 tokens of so many nats each, and so many of 5 words right."""
-    generator = np.random.default_rng(seed)
-    tokens = np.full(num_sentences, 5)
-    noise = generator.normal(0.0, 0.01, num_sentences)
-    bleu = np.tile([5, 5, bleu_hits, *(max(0, bleu_hits - n) for n in (1, 2, 3)), 5, 4, 3, 2], (num_sentences, 1))
-    return Trained(3, 1.0, 7, 11, 13, np.stack([-(nats + noise) * tokens, tokens], axis=1), bleu)
 
 
 def rows_with(**changes):
