@@ -19,6 +19,7 @@ def test_the_recipes_travel_in_the_package():
         "table2-convolutional",
         "table2-recurrent",
         "table2-transformer",
+        "table3",
         "wmt14-en-de-base",
         "wmt14-en-de-big",
         "wmt14-en-fr-base",
