@@ -146,7 +146,7 @@ class Ranges:
     powers: tuple[int, ...] = (1, 2, 3, 4, 5)  # lengths k^power, of a dilated stack
     path_kernels: tuple[int, ...] = (33, 65, 129)  # wide: k - 1 of them count, beside k in the order
     path_neighbourhoods: tuple[int, ...] = (4, 8, 16)
-    long: int = 513  # the length at which the two above are varied
+    long: int = 257  # the length at which the two above are varied
     worked: tuple[tuple[int, int], ...] = ((50, 512), (2000, 512))
 
 

@@ -10,15 +10,15 @@ from headway.checkpoint.lock import locked
 from headway.config.load import read_draft
 from headway.config.schema import RunConfig, TrainConfig
 from headway.data.prepare import prepare
-from headway.errors import PaperError
+from headway.errors import PaperError, TrainingError
 from headway.paper.events import PaperEvent, TableDone
 from headway.paper.plot import plot
 from headway.paper.table import Cell, Column, Row, Table
-from headway.paper.table3_claims import conclusions
+from headway.paper.table3_claims import Rows, conclusions
 from headway.paper.trained_row import Budget, Trained, run_settings, single_checkpoint, train_row
 from headway.paper.variants import AS_COUNTED, AS_WRITTEN, BY_NAME, VARIANTS, Variant, count_full_size
 from headway.paper.work import WorkFolder
-from headway.train.events import Stage
+from headway.train.events import Notice, Stage
 from headway.train.run import never
 
 MILLION = 1e6
@@ -90,7 +90,7 @@ def make(
     if training is None:
         yield TableDone(_table({}, None, command))
         return
-    found: dict[str, list[Trained]] = {name: [] for name in _names(training.rows)}
+    found: dict[str, dict[int, Trained]] = {name: {} for name in _names(training.rows)}
     with locked(work.path / "runs"):
         for seed in range(1, training.seeds + 1):
             if not (yield from _train_seed(work, training, seed, found, should_stop)):
@@ -102,10 +102,13 @@ def _train_seed(
     work: WorkFolder,
     training: Training,
     seed: int,
-    found: Mapping[str, list[Trained]],
+    found: Mapping[str, dict[int, Trained]],
     should_stop: Callable[[], bool],
 ) -> Generator[PaperEvent, None, bool]:
-    """Train every row with one seed, on data that are prepared once, and note them down; False when interrupted."""
+    """Train every row with one seed, on data that are prepared once, and note them down; False when interrupted.
+
+    A row whose training fails (its loss is no number any more, say) is left out aloud, and the others go on.
+    """
     configs = {name: _config(training, BY_NAME[name], seed) for name in found}
     yield Stage(f"preparing the data of all rows, seed {seed}")
     shared = prepare(next(iter(configs.values())), training.data_dir, work.path / "data" / f"seed-{seed}")
@@ -114,10 +117,14 @@ def _train_seed(
         run = f"{name}-seed-{seed}"
         given = {"out_dir": work.run_folder(run), "shared": shared, "should_stop": should_stop}
         making = partial(train_row, config, training.data_dir, **given)
-        values = yield from work.row(run, run_settings(config, shared), making, number=number, total=total)
+        try:
+            values = yield from work.row(run, run_settings(config, shared), making, number=number, total=total)
+        except TrainingError as error:
+            yield Notice(f"row {run} is left out: {error}")
+            continue
         if values is None:
             return False
-        found[name].append(Trained.read(values))
+        found[name][seed] = Trained.read(values)
     return True
 
 
@@ -157,7 +164,7 @@ def _config(training: Training, variant: Variant, seed: int) -> RunConfig:
     return single_checkpoint(training.budget.applied(config.model_copy(update={"model": model, "train": train})))
 
 
-def _table(found: Mapping[str, Sequence[Trained]], training: Training | None, command: str) -> Table:
+def _table(found: Rows, training: Training | None, command: str) -> Table:
     is_trained = training is not None
     columns = (*(TRAINED_COLUMNS if is_trained else PRINTED_COLUMNS), *COUNT_COLUMNS)
     points = _points(found)
@@ -175,7 +182,7 @@ def _table(found: Mapping[str, Sequence[Trained]], training: Training | None, co
         name="table3",
         title="Table 3: variations on the Transformer, English to German",
         columns=columns,
-        rows=tuple(_row(variant, found.get(variant.name, ())) for variant in VARIANTS),
+        rows=tuple(_row(variant, list(found.get(variant.name, {}).values()), command) for variant in VARIANTS),
         claims=conclusions(found) if is_trained else (),
         notes=(*(_training_notes(training) if training is not None else ()), *COUNT_NOTES),
         plots=svg,
@@ -184,7 +191,7 @@ def _table(found: Mapping[str, Sequence[Trained]], training: Training | None, co
     )
 
 
-def _row(variant: Variant, runs: Sequence[Trained]) -> Row:
+def _row(variant: Variant, runs: Sequence[Trained], command: str) -> Row:
     counted = count_full_size(variant, AS_COUNTED)
     cells = {
         "PPL": Cell(variant.perplexity),
@@ -201,16 +208,17 @@ def _row(variant: Variant, runs: Sequence[Trained]) -> Row:
         cells["target tokens"] = Cell(measured=statistics.fmean(run.target_tokens for run in runs))
         cells["minutes"] = Cell(measured=statistics.fmean(run.minutes for run in runs))
         cells["operations"] = Cell(measured=statistics.fmean(run.flop for run in runs))
-    return Row(variant.label, cells, group=variant.group, note=variant.note)
+    alone = f"{command} --rows {variant.name}" if runs else command
+    return Row(variant.label, cells, group=variant.group, note=variant.note, command=alone)
 
 
-def _points(found: Mapping[str, Sequence[Trained]]) -> dict[str, list[tuple[float, float]]]:
+def _points(found: Rows) -> dict[str, list[tuple[float, float]]]:
     """The trained rows of each group, by the paper's perplexity and ours."""
     points: dict[str, list[tuple[float, float]]] = {}
     for variant in VARIANTS:
-        runs = found.get(variant.name, ())
+        runs = found.get(variant.name)
         if runs:
-            measured = statistics.geometric_mean(run.perplexity for run in runs)
+            measured = statistics.geometric_mean(run.perplexity for run in runs.values())
             points.setdefault(variant.group or variant.name, []).append((variant.perplexity, measured))
     return {name: sorted(group) for name, group in points.items()}
 

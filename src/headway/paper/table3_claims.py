@@ -12,7 +12,7 @@ from headway.paper.verdict import Claim, Difference, Part, Side
 SEEDS_FOR_SEEDS = 3  # from so many on the interval is over seeds: it then tells of another training too
 NEAR_NATS, NEAR_BLEU = 0.02, 0.5  # what counts as "nearly identical" is ours: 2 % of perplexity, half a point
 
-Rows = Mapping[str, Sequence[Trained]]  # by name, a run a seed
+Rows = Mapping[str, Mapping[int, Trained]]  # by name and seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ def conclusions(rows: Rows) -> tuple[Claim, ...]:
 def _parts(rows: Rows, comparison: Comparison) -> list[Part]:
     nats_side, bleu_side = SIDES[comparison.says]
     what = f"{BY_NAME[comparison.row].label} against {BY_NAME[comparison.other].label}"
-    these, those = rows.get(comparison.row, ()), rows.get(comparison.other, ())
+    these, those = rows.get(comparison.row, {}), rows.get(comparison.other, {})
+    seeds = sorted(set(these) & set(those))
     nats = bleu = None
-    if these and those:
-        count = min(len(these), len(those))
-        nats, bleu = compare(these[:count], those[:count])
+    if seeds:
+        nats, bleu = compare([these[seed] for seed in seeds], [those[seed] for seed in seeds])
     return [
         Part(f"{what}, nats a token", nats, nats_side, NEAR_NATS),
         Part(f"{what}, BLEU", bleu, bleu_side, NEAR_BLEU),

@@ -10,7 +10,7 @@ from paper_runs import run_of
 
 from headway.checkpoint.run_folder import RunFolder, real_model
 from headway.data.loader import batches
-from headway.errors import HeadwayError, PaperError
+from headway.errors import HeadwayError, PaperError, TrainingError
 from headway.folder.weights import read_weights
 from headway.model.size import count_multiply_adds
 from headway.paper.events import RowBegun, RowKept, TableDone
@@ -169,7 +169,9 @@ def test_a_row_stopped_in_its_midst_goes_on_to_the_same_numbers(made, place):
     again = list(make(other, training_in(place, rows=("base",))))
     assert [event.step for event in again if isinstance(event, StepDone)] == [4, 5]
     wanted, found = (each["base-seed-1"]["values"] for each in (records(work), records(other)))
-    assert {**found, "minutes": 0} == {**wanted, "minutes": 0}
+    times = {"minutes": 0, "curve": 0}
+    assert {**found, **times} == {**wanted, **times}
+    assert [each[0] for each in found["curve"]] == [5]
 
 
 def test_another_seed_is_added_to_the_rows_there(place, made):
@@ -264,16 +266,49 @@ def test_the_packaged_recipe_fits_all_rows():
     assert {config.train.average for config in configs} == {"none"}  # Table 3 is of single checkpoints
 
 
+def test_a_row_whose_training_fails_is_left_out_aloud_and_the_others_go_on(place, tmp_path, monkeypatch):
+    from headway.paper import table3
+
+    real = table3.train_row
+
+    def failing(config, *arguments, **named):
+        if config.model.positions == "learned":
+            yield Notice("begun")
+            raise TrainingError("the loss is nan")
+        return (yield from real(config, *arguments, **named))
+
+    monkeypatch.setattr(table3, "train_row", failing)
+    rows = ("D-smooth0", "E")
+    events = list(make(WorkFolder(tmp_path), training_in(place, rows=rows, budget=Budget(steps=1))))
+    assert "row E-seed-1 is left out: the loss is nan" in [each.text for each in events if isinstance(each, Notice)]
+    measured = [row.name for row in table_of(events).rows if row.cells["PPL"].measured is not None]
+    assert measured == ["label smoothing 0"]
+
+
+def test_each_trained_row_names_the_command_that_makes_it_alone(made):
+    commands = {row.name: row.command for row in table_of(made[1]).rows}
+    assert commands["learned positions"] == "the command --rows E"
+    assert commands["big"] == "the command"
+
+
 # Verdicts
+
+
+def test_only_runs_of_the_same_seed_are_compared():
+    runs = {seed: run_of(1.6, 4, seed=seed) for seed in (1, 2)}
+    worse = {2: run_of(1.9, 3, seed=2)}
+    (first, *_) = conclusions({"base": runs, "A-1": worse})
+    assert first.parts[0].difference.over == "53 sentences"
+    assert first.parts[0].difference.value == pytest.approx(0.3)
 
 
 def rows_with(**changes):
     """All rows as the paper has them: better or worse than base as it prints."""
-    base = {variant.name: [run_of(1.6, 4)] for variant in VARIANTS}
+    base = {variant.name: {1: run_of(1.6, 4)} for variant in VARIANTS}
     worse = ("A-1", "A-32", "B-16", "B-32", "C-d256", "C-ff1024", "D-drop0", "C-N4")
     better = ("C-N8", "C-d1024", "C-ff4096")
-    found = {**base, **{name: [run_of(1.9, 3)] for name in worse}, **{name: [run_of(1.3, 5)] for name in better}}
-    return {**found, "C-N2": [run_of(2.5, 2)], **changes}
+    found = {**base, **{name: {1: run_of(1.9, 3)} for name in worse}, **{name: {1: run_of(1.3, 5)} for name in better}}
+    return {**found, "C-N2": {1: run_of(2.5, 2)}, **changes}
 
 
 def test_the_five_conclusions_hold_where_rows_are_as_the_text_says():
@@ -293,17 +328,17 @@ def test_the_five_conclusions_hold_where_rows_are_as_the_text_says():
     ],
 )
 def test_a_conclusion_does_not_hold_where_one_row_is_against_it(name, run, letter):
-    verdicts = {claim.name: claim.verdict for claim in conclusions(rows_with(**{name: [run]}))}
+    verdicts = {claim.name: claim.verdict for claim in conclusions(rows_with(**{name: {1: run}}))}
     assert [key for key, verdict in verdicts.items() if verdict != Verdict.HOLDS] == [letter]
     assert verdicts[letter] == Verdict.DOES_NOT_HOLD
 
 
 def test_rows_that_are_alike_or_absent_settle_nothing():
-    alike = {variant.name: [run_of(1.6, 4)] for variant in VARIANTS}
+    alike = {variant.name: {1: run_of(1.6, 4)} for variant in VARIANTS}
     verdicts = [claim.verdict for claim in conclusions(alike)]
     assert verdicts[:4] == [Verdict.NOT_SETTLED] * 4
     assert verdicts[4] == Verdict.HOLDS  # E claims just that
-    assert {claim.verdict for claim in conclusions({"base": [run_of(1.6, 4)]})} == {Verdict.NOT_SETTLED}
+    assert {claim.verdict for claim in conclusions({"base": {1: run_of(1.6, 4)}})} == {Verdict.NOT_SETTLED}
 
 
 def test_from_three_seeds_on_the_interval_is_over_seeds():
