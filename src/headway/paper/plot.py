@@ -10,7 +10,8 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 210, 40, 52
 LABEL_HEIGHT = 15
 COLOURS = (  # for light and for dark ground
     *(("#0969da", "#58a6ff"), ("#cf222e", "#ff7b72"), ("#1a7f37", "#3fb950"), ("#9a6700", "#d29922")),
-    *(("#8250df", "#bc8cff"), ("#57606a", "#8b949e")),
+    *(("#8250df", "#bc8cff"), ("#57606a", "#8b949e"), ("#0f766e", "#2dd4bf"), ("#bf3989", "#f778ba")),
+    *(("#4d7c0f", "#a3e635"), ("#7c2d12", "#fdba74")),
 )
 MOST_STEPS = 6  # of an even axis
 ROUND = (1, 2, 5, 10)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headway.paper.plot import BOTTOM, HEIGHT, LABEL_HEIGHT, TOP, EvenAxis, plot
+from headway.paper.plot import BOTTOM, COLOURS, HEIGHT, LABEL_HEIGHT, TOP, EvenAxis, plot
 
 LINES = {"squares": [(2, 4), (4, 16), (8, 64)], "a < b & c": [(2, 3), (8, 48)], "flat": [(2, 50), (8, 50)]}
 
@@ -72,3 +72,7 @@ def test_an_even_axis_has_round_ticks_around_its_numbers(values, ticks):
     assert axis.ticks == pytest.approx(ticks)
     assert axis.place(axis.ticks[0]) == pytest.approx(0.0)
     assert axis.place(axis.ticks[-1]) == pytest.approx(100.0)
+
+
+def test_ten_lines_have_colours_of_their_own_on_either_ground():
+    assert len({light for light, _ in COLOURS}) == len({dark for _, dark in COLOURS}) == len(COLOURS) == 10
