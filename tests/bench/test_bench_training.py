@@ -17,7 +17,7 @@ from headway.model.size import count_multiply_adds
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench"
-MODULES = ("train", "trainers", "workload", "cost", "plot")
+MODULES = ("train", "trainers", "workload", "cost")
 
 
 def run(script, *arguments):
