@@ -32,7 +32,8 @@ def over_sentences(
 
     One (N, C) a seed, equally many on both sides; of several seeds the mean of the differences is what is resampled.
     The interval tells of these trained models on other sentences, not of another training: see ``over_seeds``.
-    Raises PaperError for sides that have not the same sentences, or none.
+    One sentence tells nothing of others: its interval is all numbers. Raises PaperError for sides that have not the
+    same sentences, or none.
     """
     _check_pairs(these, those)
     outputs, half = [*these, *those], len(these)
@@ -44,7 +45,7 @@ def over_sentences(
         drawn_N = generator.multinomial(num_sentences, evenly)
         found[place] = _mean_difference([value(drawn_N @ counts_NC) for counts_NC in outputs], half)
     whole = _mean_difference([value(counts_NC.sum(axis=0)) for counts_NC in outputs], half)
-    low, high = np.percentile(found, ENDS)
+    low, high = np.percentile(found, ENDS) if num_sentences > 1 else (-math.inf, math.inf)
     seeds = f", {half} seeds" if half > 1 else ""
     return Difference(whole, float(low), float(high), f"{num_sentences:,} sentences{seeds}")
 

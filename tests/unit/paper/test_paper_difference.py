@@ -8,6 +8,7 @@ import pytest
 
 from headway.errors import PaperError
 from headway.paper.difference import T_QUANTILES, over_seeds, over_sentences
+from headway.paper.verdict import Verdict, judge
 
 
 def nats_a_token(sums_C):
@@ -36,6 +37,12 @@ def test_a_constant_difference_has_an_interval_of_no_width_however_much_the_sent
     those = these - np.stack([0.25 * these[:, 1], np.zeros(len(these))], axis=1)
     found = over_sentences([these], [those], nats_a_token)
     assert (found.low, found.value, found.high) == pytest.approx((0.25, 0.25, 0.25))
+
+
+def test_one_sentence_settles_nothing():
+    found = over_sentences([np.array([[6.0, 2]])], [np.array([[5.0, 2]])], nats_a_token)
+    assert (found.low, found.value, found.high) == (-math.inf, 0.5, math.inf)
+    assert judge(found, claimed="above") == Verdict.NOT_SETTLED
 
 
 def test_exchanging_the_sides_mirrors_the_interval():
