@@ -312,6 +312,9 @@ def test_what_cannot_be_said_or_written_is_refused_before_anything_is_written(tm
     window = write_own(tmp_path / "window", attention_window=5)
     with pytest.raises(InterchangeError, match=r"model\.attention_window: found 5; the format has no place"):
         export(window, tmp_path / "out")
+    additive = write_own(tmp_path / "additive", attention_score="additive")
+    with pytest.raises(InterchangeError, match=r"model\.attention_score: found additive; the format has scaled alone"):
+        export(additive, tmp_path / "out")
     folder = write_own(tmp_path / "own")
     with pytest.raises(InterchangeError, match="no sentence to compare by"):
         export_model(folder, tmp_path / "out", target_format="ctranslate2", sentences=[" "])
@@ -319,7 +322,7 @@ def test_what_cannot_be_said_or_written_is_refused_before_anything_is_written(tm
     (tmp_path / "full" / "letter.txt").write_text("mine")
     with pytest.raises(InterchangeError, match="not an empty folder"):
         export(folder, tmp_path / "full")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "own", "window"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["additive", "full", "own", "window"]
 
 
 def test_a_tokenizer_of_another_toolkit_is_refused(tmp_path):

@@ -182,6 +182,7 @@ def test_without_transformers_the_folder_is_read_back_by_headway_and_says_so(tmp
         ({"positions": "rope", "d_k": 12}, "positions"),
         ({"activation": "swiglu"}, "activation"),
         ({"num_kv_heads": 1}, "num_kv_heads"),
+        ({"attention_score": "unscaled"}, "attention_score"),
         ({"attention_window": 5}, "attention_window"),
         ({"residual_scaling": "deepnorm"}, "residual_scaling"),
         ({"d_v": 7}, "d_v"),

@@ -34,6 +34,7 @@ PARTS = {
     "the paper's": {},
     "modern": MODERN,
     "multi-query, DeepNorm": {"num_kv_heads": 1, "residual_scaling": "deepnorm"},
+    "additive": {"attention_score": "additive", "num_heads": 6, "num_kv_heads": 3},
 }
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 SEQUENTIAL = ("recurrent", "convolutional")  # those without self-attention
 
 OF_SELF_ATTENTION = (
-    *("d_ff", "num_heads", "d_k", "d_v", "num_kv_heads", "attention_bias", "attention_window", "attention_dropout"),
+    *("d_ff", "num_heads", "d_k", "d_v", "num_kv_heads", "attention_bias", "attention_dropout"),
+    *("attention_score", "attention_window"),
     *("norm_placement", "norm", "norm_epsilon", "residual_scaling", "activation", "activation_dropout"),
 )
 OF_SEQUENCES = ("recurrent_cell", "kernel_size")

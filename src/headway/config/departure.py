@@ -11,6 +11,7 @@ DEPARTURES = {
     "norm_epsilon": "{:g} added to the variance in norms; the paper's code has 1e-06",
     "activation": "feed-forward network with {}",
     "num_kv_heads": "keys and values in {} heads, shared by the heads of queries",
+    "attention_score": "attention scores {}",
     "attention_window": "self-attention sees {} tokens to a side",
     "attention_dropout": "dropout {:g} on attention weights",
     "activation_dropout": "dropout {:g} inside the feed-forward network",
@@ -32,6 +33,8 @@ NAMES = {
     "gelu": "GELU",
     "silu": "SiLU",
     "swiglu": "SwiGLU, three matrices",
+    "unscaled": "not divided by the root of d_k",
+    "additive": "by a network with tanh (Bahdanau)",
 }
 
 

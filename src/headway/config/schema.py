@@ -149,6 +149,7 @@ class ModelConfig(Section):
     norm_epsilon: Positive = 1e-6  # the paper gives none; its code has this
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     num_kv_heads: Count | None = None  # heads of keys and values; absent: num_heads
+    attention_score: Literal["scaled", "unscaled", "additive"] = "scaled"  # of a query and a key
     attention_window: Count | None = None  # self-attention sees this many tokens to a side; absent: all
     attention_dropout: Probability = 0.0  # on attention weights
     activation_dropout: Probability = 0.0  # inside the feed-forward network

@@ -24,6 +24,7 @@ RUNS = {  # values that the engine knows of each part; a new one takes the torch
     "norm": ("layer", "rms"),
     "activation": ("relu", "gelu", "silu", "swiglu"),
     "residual_scaling": ("none", "deepnorm"),
+    "attention_score": ("scaled",),
 }
 
 

@@ -28,6 +28,11 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWIS
 
 def check_expressible(config: ModelConfig) -> None:
     """Raise InterchangeError, by key, for what CTranslate2 has no place for."""
+    if config.attention_score != "scaled":
+        raise InterchangeError(
+            f"interchange/ctranslate2_spec: model.attention_score: found {config.attention_score}; the format has "
+            "scaled alone. Remedy: translate with Headway, or train with model.attention_score = scaled."
+        )
     if config.attention_window is not None:
         raise InterchangeError(
             f"interchange/ctranslate2_spec: model.attention_window: found {config.attention_window}; the format has no "

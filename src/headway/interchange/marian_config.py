@@ -131,6 +131,7 @@ def write_marian_config(model: ModelConfig, *, max_positions: int) -> dict[str, 
         "norm_placement": "post",
         "norm": "layer",
         "positions": "sinusoidal",
+        "attention_score": "scaled",
         "attention_window": None,
         "residual_scaling": "none",
     }

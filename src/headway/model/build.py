@@ -35,6 +35,7 @@ from headway.nn.norm import NORMS
 from headway.nn.position import POSITIONS, NoPosition, Position, Stack
 from headway.nn.recurrent import Recurrent
 from headway.nn.residual import SUBLAYERS, DeepNorm, Sublayer
+from headway.nn.score import ATTENTION_SCORES
 
 
 def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
@@ -202,6 +203,7 @@ def _attention(config: ModelConfig) -> MultiHeadAttention:
         bias=config.attention_bias,
         num_kv_heads=config.kv_heads,
         dropout=config.attention_dropout,
+        score=ATTENTION_SCORES[config.attention_score](config.num_heads, config.key_size),
     )
 
 

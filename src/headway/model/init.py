@@ -5,7 +5,8 @@ of the same vectors count as one matrix (self-attention's query, key and value; 
 Biases 0, norm gains 1.
 
 Parts that came later: a gated feed-forward network has Glorot's limits for each of its three matrices; T5's table is
-normal with deviation d_model^-0.5, as in its code; the bias of the logits is 0. With fewer heads of keys and values the
+normal with deviation d_model^-0.5, as in its code; the vectors of additive scores have Glorot's limits of a matrix of
+d_k x 1; the bias of the logits is 0. With fewer heads of keys and values the
 matrices that count as one are narrower, so their limits are wider. DeepNorm multiplies the limits of feed-forward,
 value and output matrices by its beta (Wang et al. 2022, Figure 2, with Glorot's normal law there). Pre-norm is drawn
 as post-norm is.
@@ -24,6 +25,7 @@ from headway.nn.attention import MultiHeadAttention
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FeedForward, GatedFeedForward
 from headway.nn.position import Learned, RelativeBuckets
+from headway.nn.score import AdditiveScore
 
 
 def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, decoder_gain: float = 1.0) -> None:
@@ -44,6 +46,9 @@ def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, deco
                 module.weight[0] = 0.0
             elif isinstance(module, Learned | RelativeBuckets):
                 draw_rows(module.weight, generator, d_model)
+            elif isinstance(module, AdditiveScore):
+                limit = math.sqrt(6.0 / (module.weight.numel() // module.num_heads + 1))
+                module.weight.uniform_(-limit, limit, generator=generator)
         if model.output.bias is not None:
             model.output.bias.zero_()
 

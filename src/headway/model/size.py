@@ -84,7 +84,8 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     """Count the parameters of a model exactly.
 
     Attention: W_Q of d x K, W_K of d x L, W_V of d x W, W_O of U x d, with biases on all four only with
-    ``attention_bias``. Feed forward: d x ff and ff x d, with biases; gated: two of d x ff and one of ff x d, without.
+    ``attention_bias``, and d_k a head with additive scores. Feed forward: d x ff and ff x d, with biases;
+    gated: two of d x ff and one of ff x d, without.
     LayerNorm: gain and bias of d, two an encoder layer and three a decoder layer; RMSNorm: gain alone; pre-norm: one
     more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3. Another
     architecture is counted in a file of its own.
@@ -95,6 +96,7 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     d = width.model
     attention = d * (width.query + width.key + width.value + width.mixed)
     attention += width.query + width.key + width.value + d if bias else 0
+    attention += width.query if config.attention_score == "additive" else 0
     matrices = FEED_FORWARD_MATRICES[config.activation]
     feed_forward = matrices * d * config.d_ff + (config.d_ff + d if matrices == 2 else 0)
     norm = NORM_VECTORS[config.norm] * d
@@ -193,7 +195,8 @@ def training_memory(
     More is kept by: another activation than relu, 2 ff in the place of ff, or 4 ff where it is gated; dropout within,
     2 ff more; RMSNorm, d more a norm; pre-norm, the input of one norm more a stack; fewer heads of keys, K more an
     attention. On a CPU dropout of attention weights keeps 3 h n more an attention, and T5's positions h n more a
-    self-attention, with sentences of n = ``length`` tokens.
+    self-attention, with sentences of n = ``length`` tokens; additive scores keep (K + h) n an attention in
+    the place of K + L.
 
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
     thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
@@ -227,6 +230,8 @@ def _kept_numbers(config: ModelConfig, length: int) -> int:
     encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
     attention = query + key + value + 2 * mixed + (query if config.kv_heads < config.num_heads else 0)
     attention += 3 * config.num_heads * length if config.attention_dropout else 0
+    if config.attention_score == "additive":
+        attention += (query + config.num_heads) * length - query - key
     relative = config.num_heads * length if config.positions == "t5" and not config.attention_dropout else 0
     inside = (KEPT_INSIDE[config.activation] + (2 if config.activation_dropout else 0)) * config.d_ff
     sublayer = (3 if config.norm == "layer" else 4) * d

@@ -65,7 +65,7 @@ def test_odd_values_may_be_combined_with_rotary_positions():
 OTHER_VALUES = {
     "positions": "none", "norm_placement": "pre", "norm": "rms", "activation": "gelu", "residual_scaling": "deepnorm",
     "attention_bias": True, "norm_epsilon": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5,
-    "recurrent_cell": "gru",
+    "recurrent_cell": "gru", "attention_score": "unscaled",
 }  # fmt: skip
 
 
@@ -105,7 +105,8 @@ def test_what_the_paper_has_itself_is_no_departure():
 def test_each_departure_is_told_with_its_value():
     config = ModelConfig(
         positions="alibi", norm_placement="pre", norm="rms", norm_epsilon=1e-5, activation="gelu", num_kv_heads=2,
-        attention_window=61, attention_dropout=0.17, activation_dropout=0.19, embedding_scale=False, output_bias=True,
+        attention_score="additive", attention_window=61, attention_dropout=0.17, activation_dropout=0.19,
+        embedding_scale=False, output_bias=True,
     )  # fmt: skip
     told = departures(config)
     others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size"}
@@ -115,6 +116,7 @@ def test_each_departure_is_told_with_its_value():
         "norm_epsilon": "1e-05",
         "activation": "GELU",
         "num_kv_heads": "2 heads",
+        "attention_score": "tanh",
         "attention_window": "61 tokens",
         "attention_dropout": "0.17",
         "activation_dropout": "0.19",

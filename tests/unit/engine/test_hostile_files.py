@@ -230,6 +230,7 @@ def test_a_file_mutated_10000_times_gives_a_result_or_an_error(tmp_path):
         ("d_ff", 38, "bytes; its configuration asks for"),
         ("attention_window", 3, "does not run a model with attention_window 3"),
         ("positions", "t5", "does not run a model with positions t5"),
+        ("attention_score", "unscaled", "does not run a model with attention_score unscaled"),
         ("positions", "learned", "has no array source_positions"),
         ("norm_epsilon", math.nan, "configuration in .* is not valid"),
     ],

@@ -33,6 +33,7 @@ from headway.nn.feed_forward import FEED_FORWARDS
 from headway.nn.norm import NORMS
 from headway.nn.position import POSITIONS
 from headway.nn.residual import SUBLAYERS
+from headway.nn.score import ATTENTION_SCORES
 from headway.train.objective import Likelihood
 from headway.train.optimizer import build_adam
 from headway.train.schedule import noam
@@ -292,6 +293,7 @@ KINDS = {
     "norm_placement": SUBLAYERS,
     "activation": FEED_FORWARDS,
     "residual_scaling": RESIDUAL_SCALINGS,
+    "attention_score": ATTENTION_SCORES,
 }
 
 
