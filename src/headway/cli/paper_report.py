@@ -35,10 +35,18 @@ def make_table(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, 
 
     ``make`` takes the function that tells whether the user asked to stop.
     """
+    from headway.paper.writing import to_json
+
+    for table in made_tables(make, out_dir=out_dir):
+        click.echo(to_json(table) if as_json else table_text(table), nl=not as_json)
+
+
+def made_tables(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, out_dir: Path) -> "Iterator[Table]":
+    """Give each table as it is made, its files written, telling on standard error how it goes."""
     from headway.cli.progress import ProgressPrinter
     from headway.cli.stopping import stop_requests
-    from headway.paper.events import RowBegun, RowKept, TableDone
-    from headway.paper.writing import to_json, write_files
+    from headway.paper.events import RowBegun, RowKept, RowStopped, TableDone
+    from headway.paper.writing import write_files
     from headway.train.events import Interrupted
 
     printer = ProgressPrinter(details=False)
@@ -46,7 +54,7 @@ def make_table(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, 
         for event in make(should_stop):
             if isinstance(event, TableDone):
                 paths = write_files(event.table, out_dir)
-                click.echo(to_json(event.table) if as_json else table_text(event.table), nl=not as_json)
+                yield event.table
                 click.echo(f"written: {', '.join(map(str, paths))}", err=True)
             elif isinstance(event, RowBegun):
                 click.echo(f"row {event.number} of {event.total}: {event.name}", err=True)
@@ -55,6 +63,9 @@ def make_table(make: "Callable[[Callable[[], bool]], Iterator[PaperEvent]]", *, 
                     click.echo(f"row {event.name}: there already", err=True)
                 if should_stop():
                     _stop()
+            elif isinstance(event, RowStopped):
+                click.echo(f"row {event.name} is given up; those before it are kept", err=True)
+                _stop()
             else:
                 printer.show(event)
                 if isinstance(event, Interrupted):
@@ -92,6 +103,9 @@ def given_command() -> str:
         if not is_given or name == "as_json":
             continue
         value, option = context.params[name], max(parameter.opts, key=len)
+        if isinstance(parameter, click.Argument):
+            words += map(str, value if isinstance(value, tuple) else (value,))
+            continue
         if isinstance(value, bool):
             words.append(option)
             continue

@@ -24,10 +24,17 @@ class RowKept:
 
 
 @dataclass(frozen=True, slots=True)
+class RowStopped:
+    """The user asked to stop, and the row under way is given up: the last event. Those before it are kept."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableDone:
     """All rows are there: the last event, unless the work was interrupted."""
 
     table: Table
 
 
-PaperEvent = Event | RowBegun | RowKept | TableDone
+PaperEvent = Event | RowBegun | RowKept | RowStopped | TableDone

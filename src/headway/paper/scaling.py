@@ -1,0 +1,262 @@
+"""The claim of Section 3.2.1: why scores are divided by the root of d_k, and what additive attention needs not."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import torch
+
+from headway.config.schema import ModelConfig, TrainConfig
+from headway.model.build import build_transformer
+from headway.model.transformer import Transformer
+from headway.nn.attention import MultiHeadAttention
+from headway.nn.score import ATTENTION_SCORES
+from headway.paper.difference import over_seeds
+from headway.paper.events import TableDone
+from headway.paper.plot import plot
+from headway.paper.small_run import ShouldStop, SmallRun, measure, train_small
+from headway.paper.softmax_slope import draw_slopes, product_variance, variance_error
+from headway.paper.study import Planned, Rows, Study, StudyMaking, Workshop, at_once, make_rows, number, paired
+from headway.paper.symbols import SymbolTask
+from headway.paper.table import Cell, Column, Row, Table
+from headway.paper.verdict import Claim, Difference, Part
+from headway.paper.work import Values
+
+KINDS = tuple(ATTENTION_SCORES)
+NUM_KEYS = 32
+NUM_TESTED = 500  # sentences held out
+TASK = SymbolTask("reverse", num_symbols=24, shortest=4, longest=10)
+VARIANCE_MARGIN = 0.05  # of d_k
+LOSS_MARGIN = 0.1  # nats a token: "similarly"
+SIGMAS = 1.96  # to the ends of a 95 % interval of a normal law
+TEXT = (
+    "With components of mean 0 and variance 1, q k has variance d_k (footnote 4), which leaves the softmax extremely "
+    "small gradients; so unscaled dot products do as well as additive attention for small d_k and worse for large, "
+    "and the scale 1 / sqrt(d_k) mends it."
+)
+PROTOCOL = (
+    "Drawn: q and k as in footnote 4, 32 keys; the variance of q k, and the norm of the softmax's Jacobian. Trained: "
+    "one layer a side with one head, on reversing 4 to 10 symbols; W^Q and W^K begin with deviation d_model^-0.5, so "
+    "that the components of q and k begin with the variance that the footnote takes; loss on 500 sentences held out, "
+    "in pairs by seed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the study is."""
+
+    widths: tuple[int, ...]
+    num_pairs: int
+    num_draws: int
+    steps: int
+    seeds: range
+
+
+def sizes(workshop: Workshop) -> Sizes:
+    """The usual sizes, or quick ones."""
+    extent = workshop.extent
+    return Sizes(
+        widths=extent.choose((4, 16, 64, 256, 1024), (4, 64)),
+        num_pairs=extent.choose(100_000, 20_000),
+        num_draws=extent.choose(2000, 200),
+        steps=extent.num_steps(600, 20),
+        seeds=extent.seeds(5),
+    )
+
+
+def make(workshop: Workshop) -> StudyMaking:
+    """Make the study; its last event is TableDone."""
+    size = sizes(workshop)
+    rows = yield from make_rows(workshop, [*_drawn(size), *_trained(size, workshop.should_stop)])
+    if rows is None:
+        return None
+    table = _table(size, rows, workshop)
+    yield TableDone(table)
+    return table
+
+
+def small_run(kind: str, d_k: int, *, steps: int, seed: int) -> SmallRun:
+    """One training of the study."""
+    model = ModelConfig.model_validate(
+        {
+            "vocab_size": TASK.vocab_size,
+            "d_model": 64,
+            "d_ff": 128,
+            "num_heads": 1,
+            "d_k": d_k,
+            "d_v": 64,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+            "dropout": 0.0,
+            "attention_score": kind,
+        }
+    )
+    train = TrainConfig(max_steps=steps, warmup_steps=50, learning_rate=2e-3, label_smoothing=0.0)
+    return SmallRun(TASK, model, train, sentences=32, seed=seed)
+
+
+def build(run: SmallRun) -> Transformer:
+    """The model at its begin: weights of Glorot, but queries and keys with components of variance 1 after a norm.
+
+    Glorot's limits shrink as d_k grows, so that they would hide what footnote 4 tells of.
+    """
+    model = build_transformer(run.model, seed=run.seed)
+    generator = torch.Generator().manual_seed(run.seed)
+    deviation = run.model.d_model**-0.5
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.query.weight.normal_(0.0, deviation, generator=generator)
+                module.key.weight.normal_(0.0, deviation, generator=generator)
+    return model
+
+
+def _drawn(size: Sizes) -> list[Planned]:
+    planned: list[Planned] = []
+    for d_k in size.widths:
+        settings = {"d_k": d_k, "pairs": size.num_pairs, "draws": size.num_draws, "keys": NUM_KEYS, "seed": 1}
+        name = f"scaling-drawn-{d_k}"
+        planned.append(Planned(name, settings, at_once(name, lambda d_k=d_k: _draw(d_k, size))))
+    return planned
+
+
+def _draw(d_k: int, size: Sizes) -> Values:
+    slopes = {
+        kind: draw_slopes(kind, d_k, num_draws=size.num_draws, num_keys=NUM_KEYS, seed=1).tolist() for kind in KINDS
+    }
+    return {"variance": product_variance(d_k, num_pairs=size.num_pairs, seed=1), "slopes": slopes}
+
+
+def _trained(size: Sizes, should_stop: ShouldStop) -> list[Planned]:
+    planned: list[Planned] = []
+    for d_k in size.widths:
+        for kind in KINDS:
+            for seed in size.seeds:
+                run, name = small_run(kind, d_k, steps=size.steps, seed=seed), _name(kind, d_k, seed)
+                planned.append(Planned(name, run.settings, at_once(name, lambda run=run: _train(run, should_stop))))
+    return planned
+
+
+def _name(kind: str, d_k: int, seed: int) -> str:
+    return f"scaling-{kind}-{d_k}-seed{seed}"
+
+
+def _train(run: SmallRun, should_stop: ShouldStop) -> Values | None:
+    model = build(run)
+    steps = train_small(model, run, should_stop)
+    if steps is None:
+        return None
+    measured = measure(model, run.held_out(NUM_TESTED))
+    return {"loss": measured.nll, "accuracy": measured.accuracy, "steps": steps}
+
+
+def _losses(rows: Rows, kind: str, d_k: int, seeds: range) -> list[float]:
+    return [number(rows[_name(kind, d_k, seed)], "loss") for seed in seeds]
+
+
+def _slopes(rows: Rows, kind: str, d_k: int) -> list[float]:
+    slopes = rows[f"scaling-drawn-{d_k}"]["slopes"]
+    assert isinstance(slopes, dict)
+    return slopes[kind]
+
+
+def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
+    small, large = size.widths[0], size.widths[-1]
+    return (
+        Claim("variance", "q k has variance d_k", tuple(_variance_part(d_k, size, rows) for d_k in size.widths)),
+        Claim(
+            "gradient",
+            "large d_k pushes the softmax to where its gradients are small; the scale keeps them",
+            (
+                _slope_part(
+                    f"unscaled, d_k {large} against {small}",
+                    _slopes(rows, "unscaled", large),
+                    _slopes(rows, "unscaled", small),
+                ),
+                _slope_part(
+                    f"d_k {large}, unscaled against scaled",
+                    _slopes(rows, "unscaled", large),
+                    _slopes(rows, "scaled", large),
+                ),
+            ),
+        ),
+        Claim(
+            "loss",
+            "unscaled does as additive for small d_k, worse for large; scaled mends it",
+            (
+                _loss_part(size, rows, small, "additive"),
+                _loss_part(size, rows, large, "additive"),
+                _loss_part(size, rows, large, "scaled"),
+            ),
+        ),
+    )
+
+
+def _variance_part(d_k: int, size: Sizes, rows: Rows) -> Part:
+    share = number(rows[f"scaling-drawn-{d_k}"], "variance") / d_k
+    half = SIGMAS * variance_error(d_k, num_pairs=size.num_pairs)
+    difference = Difference(share - 1.0, share - 1.0 - half, share - 1.0 + half, f"{size.num_pairs:,} pairs")
+    return Part(f"d_k {d_k}, variance / d_k - 1", difference, "near", VARIANCE_MARGIN)
+
+
+def _slope_part(what: str, these: Sequence[float], those: Sequence[float]) -> Part:
+    return Part(what, over_seeds(these, those, of="draws"), "below")
+
+
+def _loss_part(size: Sizes, rows: Rows, d_k: int, other: str) -> Part:
+    """Unscaled against another kind: alike at the least d_k, worse at the largest."""
+    these, those = (_losses(rows, kind, d_k, size.seeds) for kind in ("unscaled", other))
+    what = f"d_k {d_k}, unscaled against {other}"
+    if d_k == size.widths[0]:
+        return Part(what, paired(these, those), "near", LOSS_MARGIN, "nats")
+    return Part(what, paired(these, those), "above", unit="nats")
+
+
+def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:
+    slopes = {kind: [(d_k, fmean(_slopes(rows, kind, d_k))) for d_k in size.widths] for kind in KINDS}
+    losses = {kind: [(d_k, fmean(_losses(rows, kind, d_k, size.seeds))) for d_k in size.widths] for kind in KINDS}
+    columns = [Column("variance of q k")]
+    columns += [Column(f"slope, {kind}", form=".4f", is_printed=False) for kind in KINDS]
+    columns += [Column(f"loss, {kind}", "nats", ".3f", is_printed=False) for kind in KINDS]
+    made: list[Row] = []
+    for place, d_k in enumerate(size.widths):
+        cells = {"variance of q k": Cell(float(d_k), number(rows[f"scaling-drawn-{d_k}"], "variance"))}
+        cells |= {f"slope, {kind}": Cell(measured=slopes[kind][place][1]) for kind in KINDS}
+        cells |= {f"loss, {kind}": Cell(measured=losses[kind][place][1]) for kind in KINDS}
+        made.append(Row(f"d_k {d_k}", cells))
+    plots = {
+        "scaling-slope.svg": plot(slopes, title="Slope of the softmax", x_label="d_k", y_label="norm of the Jacobian"),
+        "scaling-loss.svg": plot(
+            losses, title=f"Loss after {size.steps:,} steps", x_label="d_k", y_label="nats a token", y_scale="even"
+        ),
+    }
+    guess = math.log(TASK.num_symbols)
+    notes = (
+        *workshop.extent.notes,
+        PROTOCOL,
+        f"Seeds: {len(size.seeds)}; steps: {size.steps:,}. Guessing among the symbols costs {guess:.2f} nats.",
+    )
+    title = "Scaled, unscaled and additive attention against d_k (Section 3.2.1)"
+    points = {"scaling-slope.svg": slopes, "scaling-loss.svg": losses}
+    return Table(
+        "scaling",
+        title,
+        tuple(columns),
+        tuple(made),
+        _claims(size, rows),
+        notes,
+        plots,
+        points=points,
+        command=workshop.command,
+    )
+
+
+STUDY = Study(
+    section="3.2.1",
+    statement=TEXT,
+    protocol=PROTOCOL,
+    verdict="variance within 5 % of d_k; slopes by draws; losses in pairs by seed, at the least and the largest d_k",
+    make=make,
+)

@@ -1,0 +1,52 @@
+"""The study of length: every scheme, each length, and what counts as beyond."""
+
+import pytest
+from studies import make_study, parts_of, workshop
+
+from headway.nn.position import POSITIONS
+from headway.paper import length
+from headway.paper.study import Extent
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_sentences_are_longer_in_the_test_and_every_scheme_can_read_them(quick, tmp_path):
+    size = length.sizes(workshop(tmp_path, quick=quick))
+    assert max(size.lengths) == 3 * size.longest
+    assert size.lengths[2] == size.longest * 5 // 4
+    for scheme in POSITIONS:
+        run = length.small_run(scheme, size, seed=1)
+        assert run.task.longest == size.longest
+        assert run.model.max_positions > max(size.lengths)
+        assert run.task.num_symbols >= max(size.lengths)
+
+
+def test_a_quick_study_has_every_scheme_and_length(tmp_path):
+    _, table = make_study("length", tmp_path, num_seeds=1)
+    assert [row.name for row in table.rows] == list(POSITIONS)
+    assert [column.name for column in table.columns] == [f"length {number}" for number in (4, 8, 10, 12, 16, 24)]
+    assert all(0.0 <= cell.measured <= 1.0 for row in table.rows for cell in row.cells.values())
+    assert set(parts_of(table)) == {
+        "beyond, sinusoidal against learned",
+        "sinusoidal, length 10 against 8",
+        "beyond, alibi against sinusoidal",
+    }
+
+
+def test_beyond_is_the_mean_of_the_longer_lengths_and_the_drop_is_at_the_nearest():
+    size = length.Sizes(longest=8, lengths=(4, 8, 10, 16), steps=1, seeds=Extent(num_seeds=2).seeds(5))
+    rows = {
+        f"length-{scheme}-seed{seed}": {
+            f"accuracy-{number}": value + seed / 1000 for number, value in zip(size.lengths, values, strict=True)
+        }
+        for scheme, values in {
+            "sinusoidal": (1.0, 0.9, 0.8, 0.4),
+            "learned": (1.0, 0.9, 0.3, 0.1),
+            "alibi": (1.0, 1.0, 0.9, 0.7),
+        }.items()
+        for seed in size.seeds
+    }
+    extrapolation, alibi = length._claims(size, rows)
+    found = [part.difference.value for part in (*extrapolation.parts, *alibi.parts)]
+    assert found == pytest.approx([0.6 - 0.2, 0.8 - 0.9, 0.8 - 0.6])
+    assert extrapolation.verdict == "does not hold"
+    assert alibi.verdict == "holds"
