@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from headway.search.well_formed import WellFormed
 from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -18,7 +19,7 @@ class Constraint:
     """The most tokens a sentence may have (EOS counted) and the tokens it must begin with (0: free).
 
     ``no_repeat_ngram``: no run of so many tokens may occur twice in an output; 0 is no rule. ``never_X``: PAD, BOS and
-    what else no output may have.
+    what else no output may have. ``trees``: outputs must be trees; without it, they may be anything.
     """
 
     limit_B: Tensor
@@ -26,6 +27,12 @@ class Constraint:
     never_X: Tensor
     first_limit: int  # the smallest of limit_B: before it no step needs to look at the limits
     no_repeat_ngram: int = 0
+    trees: WellFormed | None = None
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether what may come next depends on the tokens so far."""
+        return self.no_repeat_ngram > 0 or self.trees is not None
 
     def forbid(self, scores_BNV: Tensor, step: int, token_ids_BNT: Tensor | None = None) -> None:
         """Set to -inf, in place, all that may not be the token at ``step`` (the first is 0).
@@ -37,6 +44,9 @@ class Constraint:
         scores_BNV.index_fill_(2, self.never_X, -torch.inf)
         if token_ids_BNT is not None and 0 < self.no_repeat_ngram <= step:
             self._forbid_repeats(scores_BNV, token_ids_BNT)
+        if self.trees is not None:
+            assert token_ids_BNT is not None, "trees need the tokens so far"
+            self.trees.forbid(scores_BNV, token_ids_BNT, self.limit_B)
         if step < self.prefix_BP.shape[1]:
             prefix_B = self.prefix_BP[:, step]
             _force(scores_BNV, prefix_B, prefix_B != PAD_ID)
@@ -64,7 +74,13 @@ class Constraint:
     def select(self, sentences: Tensor) -> "Constraint":
         """The constraint of the given sentences, by index, in that order."""
         limit_B = self.limit_B[sentences]
-        return replace(self, limit_B=limit_B, prefix_BP=self.prefix_BP[sentences], first_limit=_first_limit(limit_B))
+        return replace(
+            self,
+            limit_B=limit_B,
+            prefix_BP=self.prefix_BP[sentences],
+            first_limit=_first_limit(limit_B),
+            trees=None if self.trees is None else self.trees.select(sentences),
+        )
 
 
 def constrain(

@@ -77,7 +77,7 @@ def _open(constraint: Constraint) -> _Rows:
         token_R=torch.full_like(limit_R, BOS_ID),
         log_prob_R=torch.zeros_like(limit_R, dtype=torch.float32),
         constraint=constraint,
-        token_ids_RT=limit_R.new_zeros(limit_R.numel(), 0) if constraint.no_repeat_ngram else None,
+        token_ids_RT=limit_R.new_zeros(limit_R.numel(), 0) if constraint.looks_back else None,
     )
 
 

@@ -21,6 +21,8 @@ from headway.search.phrases import phrase_search
 from headway.search.predictor import Predictor
 from headway.search.sample import sample_search
 from headway.search.settings import SearchSettings, check_prefixes, check_settings
+from headway.search.tree_form import TreeForm, check_form
+from headway.search.well_formed import well_formed
 from headway.text.tokenizer import PAD_ID
 
 State = TypeVar("State")
@@ -46,6 +48,7 @@ def search(
     prefix_B: Sequence[Sequence[int]] | None = None,
     phrases_B: Sequence[Sequence[Phrase]] | None = None,
     lexicon: Lexicon | None = None,
+    form: TreeForm | None = None,
 ) -> list[list[Hypothesis]]:
     """The ``n_best`` hypotheses of each source, best first, no two alike (fewer where fewer exist).
 
@@ -53,7 +56,8 @@ def search(
     ``count``. ``max_output_length_B`` counts EOS; absent, it is the source length (EOS counted) + 50, or the prefix
     length + 50 where that is more. A hypothesis that has to end at the limit is flagged ``is_cut``. ``prefix_B`` holds
     token ids that each output must begin with; empty is free. ``phrases_B`` holds what each output must contain, by the
-    bytes of the ``lexicon``'s tokens; one that cannot within the limit lacks ``phrases_met``.
+    bytes of the ``lexicon``'s tokens; one that cannot within the limit lacks ``phrases_met``. ``form``: every output is
+    a tree over the leaves that it names for each sentence.
     A sentence's result does not depend on the others.
     Raises TranslationError for settings that cannot be met, ModelError where the model gives no finite probability.
     """
@@ -65,6 +69,9 @@ def search(
     if max_output_length_B is None:
         max_output_length_B = _default_limits(source_mask_BS, prefix_B, wanted)
     constraint = _constrain(source_mask_BS, max_output_length_B, prefix_B, settings)
+    if form is not None:
+        check_form(form, max_output_length_B, settings, has_others=wanted is not None or any(prefix_B or ()))
+        constraint = replace(constraint, trees=well_formed(form, source_BS.device))
     with torch.no_grad():
         if wanted is None:
             results = _search(predictor, source_BS, source_mask_BS, constraint=constraint, settings=settings)
