@@ -135,6 +135,7 @@ def describe_folder(config: RunConfig, prepared: Prepared, training: TrainingSum
         text=config.text,
         max_source_tokens=longest_source(prepared.store("train")),
         tags=prepared.known_tags(),
+        parsing=config.parsing if config.is_parser else None,
         training=training,
     )
 

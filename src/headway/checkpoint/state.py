@@ -31,6 +31,7 @@ class Scores(Section):
     perplexity: float
     bleu: float
     chrf: float
+    f1: float | None = None  # of a parser
 
 
 class Progress(Section):

@@ -22,7 +22,8 @@ Component = Literal[
 ]  # parts of a model that training may leave as they are
 CUTOFF_SHARE = 0.05
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
-Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet"]
+Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet", "trees"]
+Metric = Literal["loss", "perplexity", "bleu", "chrf", "f1"]
 
 
 class Section(BaseModel):
@@ -113,6 +114,7 @@ class TextConfig(Section):
     shared_vocabulary: bool = True
     byte_fallback: bool = True
     bpe_dropout: Probability = 0.0  # in training: of a merge to be left out; drawn anew in every epoch
+    word_dropout: Probability = 0.0  # in training: of a source token to be read as unknown; drawn anew likewise
     sample_pairs: Annotated[int, Field(ge=0)] = 1_000_000  # the vocabulary is learnt from so many at most; 0: from all
 
     @model_validator(mode="after")
@@ -251,8 +253,8 @@ class TrainConfig(Section):
     checkpoint_every: Count = 1000  # steps
     keep_last: Count = 5
     keep_best: Count = 5
-    best_by: Literal["loss", "perplexity", "bleu", "chrf"] = "bleu"
-    early_stopping: Literal["none", "loss", "perplexity", "bleu", "chrf"] = "none"
+    best_by: Metric = "bleu"  # f1: of parsers alone
+    early_stopping: Literal["none"] | Metric = "none"
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
@@ -334,6 +336,26 @@ class SearchConfig(Section):
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0  # no run of so many tokens occurs twice in an output; 0: no rule
 
 
+class ParsingConfig(Section):
+    """How trees become pairs, where ``data.format`` is trees: words as source, the tree as symbols as target."""
+
+    style: Literal["tagged", "xx"] = "tagged"  # symbols: a word is its tag, or XX whatever its tag
+    tags: Literal["predicted", "given"] = "predicted"  # given: each word's tag is read with it, and is in its tree
+    words: bool = True  # are read; false: given tags alone
+    functions: Literal["strip", "keep"] = "strip"  # of labels: NP-SBJ becomes NP
+    traces: Literal["strip", "keep"] = "strip"  # words that are not there: (-NONE- *T*-1)
+    constrained: bool = True  # outputs are searched among trees over the words
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if not self.words and self.tags == "predicted":
+            raise ValueError(
+                "words is false and tags are predicted, so a source would hold nothing; set parsing.tags to given, or "
+                "parsing.words to true"
+            )
+        return self
+
+
 class EvaluateConfig(Section):
     """How the finished model is scored on the test files."""
 
@@ -353,6 +375,44 @@ class RunConfig(Section):
     train: TrainConfig = Field(default_factory=TrainConfig)
     search: SearchConfig = Field(default_factory=SearchConfig)
     evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
+    parsing: ParsingConfig = Field(default_factory=ParsingConfig)
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether the run trains on trees."""
+        return self.data.format == "trees"
+
+    @model_validator(mode="after")
+    def _check_parsing(self) -> Self:
+        train = self.train
+        formats = {corpus.format for corpus in self.data.training_corpora} | {self.data.format}
+        if "trees" in formats and len(formats) > 1:
+            raise ValueError(
+                f"formats {', '.join(sorted(formats))} are mixed, and trees go with trees alone; set data.format to "
+                "trees and leave out that of [[data.corpora]]"
+            )
+        if not self.is_parser:
+            if "f1" in (train.best_by, train.early_stopping):
+                raise ValueError(
+                    f"data.format is {self.data.format}, whose outputs have no F1; set data.format to trees, or "
+                    "train.best_by and train.early_stopping to bleu"
+                )
+            if self.parsing != ParsingConfig():
+                raise ValueError(
+                    f"data.format is {self.data.format}, for which [parsing] means nothing; set data.format to trees, "
+                    "or take [parsing] out"
+                )
+            return self
+        if self.text.shared_vocabulary:
+            raise ValueError(
+                "data.format is trees, whose symbols have a vocabulary of their own; set text.shared_vocabulary to "
+                "false, and model.embedding_sharing to target or none"
+            )
+        if self.search.no_repeat_ngram:
+            raise ValueError(
+                f"search.no_repeat_ngram is {self.search.no_repeat_ngram}, and trees repeat their symbols; set it to 0"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_passes(self) -> Self:

@@ -5,14 +5,26 @@ Ragged arrays: the ids of all texts one after the other, and how many each text 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.text.tokenizer import Tokenizer
-
 MOST_WORDS = 1 << 19  # remembered; then all are forgotten, which bounds memory by some 150 MB
 MOST_CHARACTERS = 1 << 24  # of all words remembered
+
+
+class Coder(Protocol):
+    """What turns texts into ids: a Tokenizer, or one for texts of another form."""
+
+    @property
+    def parts_at_spaces(self) -> bool:
+        """Whether a text with single spaces between its words has the ids of its words, one after the other."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +58,17 @@ class _Numbers(dict[str, int]):
 
 
 class Encoder:
-    """Encodes as its tokenizer does, faster where words come again.
+    """Encodes as its coder does, faster where words come again.
 
-    A tokenizer that looks across spaces is asked for whole texts.
+    One that looks across spaces is asked for whole texts.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, coder: Coder) -> None:
+        self._coder = coder
         self._forget()
 
     def encode(self, texts: Sequence[str]) -> Ragged:
-        """``tokenizer.encode_batch(texts)`` as one array. Raises TextError for a lone surrogate."""
+        """``coder.encode_batch(texts)`` as one array. Raises TextError for a lone surrogate."""
         if len(self._numbers) > MOST_WORDS or self._num_characters > MOST_CHARACTERS:
             self._forget()
         words: list[str] = []
@@ -72,7 +84,7 @@ class Encoder:
 
     def _words(self, text: str) -> list[str]:
         """The words of a text with one space between any two and no other white space; another text is one word."""
-        words = text.split() if self._tokenizer.parts_at_spaces else []
+        words = text.split() if self._coder.parts_at_spaces else []
         return words if " ".join(words) == text and words else [text]
 
     def _forget(self) -> None:
@@ -87,7 +99,7 @@ class Encoder:
         new = self._numbers.new
         if not new:
             return
-        encoded = self._tokenizer.encode_batch(new)
+        encoded = self._coder.encode_batch(new)
         sizes = np.fromiter(map(len, encoded), np.int64, len(new))
         ids = np.fromiter((token_id for ids in encoded for token_id in ids), np.uint32, int(sizes.sum()))
         self._begins = np.concatenate([self._begins, len(self._ids) + np.cumsum(sizes) - sizes])

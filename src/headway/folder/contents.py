@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from headway import __version__
-from headway.config.schema import Count, ModelConfig, SearchConfig, Section, TextConfig
+from headway.config.schema import Count, ModelConfig, ParsingConfig, SearchConfig, Section, TextConfig
 from headway.errors import FolderError, TextError
 from headway.folder.atomic import replace_file
 from headway.folder.weights import Array, read_weights, stream_weights
@@ -53,6 +53,7 @@ class FolderConfig(Section):
     text: TextConfig = Field(default_factory=TextConfig)
     max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
     tags: tuple[str, ...] = ()  # that sources were trained with, "" among them if some had none; empty: none had one
+    parsing: ParsingConfig | None = None  # of a parser: how its sources and outputs are written; else absent
     training: TrainingSummary = Field(default_factory=TrainingSummary)
 
 

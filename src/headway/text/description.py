@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headway.errors import TextError
 from headway.text.reserved import CONTROL_TOKENS, IMPORTED_CONTROL_TOKENS, UNK_ID, tag_name
-from headway.text.runs import BYTES_OF_TEXT, finds_runs
+from headway.text.runs import BYTES_OF_TEXT, finds_runs, finds_symbols
 
 LONGEST_WORD = 1 << 20  # symbols; WordPiece makes a longer word one UNK, and no run of text comes near it
 LARGEST_SCORE = 1e6
@@ -39,6 +39,7 @@ MODELS: dict[str, dict[str, object]] = {
     },
     "WordPiece": {"continuing_subword_prefix": "", "max_input_chars_per_word": LONGEST_WORD},
     "Unigram": {"byte_fallback": False},
+    "WordLevel": {},
 }
 IMPORTED_MODELS: dict[str, dict[str, object]] = {
     "BPE": {key: MODELS["BPE"][key] for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix")},
@@ -50,7 +51,7 @@ IMPORTED_PATTERNS = (" {2,}", " +", r"\s+", r"[\n\r\t]")  # quick on any text
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What Headway needs to know of a tokenizer; ``model`` is bpe, wordpiece or unigram."""
+    """What Headway needs to know of a tokenizer; ``model`` is bpe, wordpiece, unigram or wordlevel."""
 
     model: str
     names: list[str]
@@ -83,8 +84,9 @@ def describe(text: str) -> Description:
     names = _names(model)
     _check_model(model, kind, names, byte_level=byte_level, imported=metaspace is not None)
     if metaspace is None:
-        _check("normalizer", values.get("normalizer"), NORMALIZERS)
-        if not finds_runs(steps, byte_level=byte_level):
+        is_closed = kind == "WordLevel"
+        _check("normalizer", values.get("normalizer"), NORMALIZERS[is_closed:])
+        if not (finds_symbols(steps) if is_closed else finds_runs(steps, byte_level=byte_level)):
             raise foreign("other steps from text to runs", "Headway's")
         return Description(kind.lower(), names, byte_level, values.get("normalizer") is not None, False, values)
     normalizers = _steps(values.get("normalizer"), "normalizers")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from headway.errors import TextError
 from headway.text.bpe import SMALLEST_COUNT, Merges
 from headway.text.reserved import tag_tokens
+from headway.text.symbols import extend_symbols
 from headway.text.tokenizer import Tokenizer, check_encodable
 
 FIRST_STAND_IN = 0x10000  # characters from here on stand for tokens while merges are learnt
@@ -26,10 +27,14 @@ def extend_tokenizer(
 
     Old ids stay, so embeddings keep their rows and get new ones at the end: the ``tags`` that are new, then characters
     that a vocabulary without byte fallback lacked, then tokens. New merges come after all old ones, so text is first
-    taken apart as before. Equal input gives an equal tokenizer; few patterns give fewer tokens.
+    taken apart as before. Equal input gives an equal tokenizer; few patterns give fewer tokens. A closed vocabulary
+    (``text/symbols.py``) gets the symbols that it lacks.
     Raises TextError for another kind of model, and when tags and characters alone are more than was asked for.
     """
     assert (new_tokens is None) != (vocab_size is None), "one of new_tokens and vocab_size"
+    if tokenizer.model == "wordlevel" and not tags:
+        room = new_tokens if new_tokens is not None else (vocab_size or 0) - tokenizer.vocab_size
+        return extend_symbols(tokenizer, texts, new_tokens=room)
     if tokenizer.model != "bpe" or tokenizer.imported:
         kind = f"imported {tokenizer.model}" if tokenizer.imported else tokenizer.model
         raise TextError(

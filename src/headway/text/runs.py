@@ -20,6 +20,7 @@ RUNS = "|".join(
 )
 BYTES_OF_TEXT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 ANY_CHARACTER = r"[\s\S]"
+SYMBOLS = " ?[^ ]+"  # of a closed vocabulary: whatever stands between spaces, with the space before it
 
 _OUTSIDE = re.compile(r"\[\^(?:\\x\{[0-9A-F]{1,6}\})+\]")
 
@@ -40,6 +41,11 @@ def finds_runs(steps: list[dict[str, object]], *, byte_level: bool) -> bool:
     regex = pattern.get("Regex") if isinstance(pattern, dict) else None
     is_known = isinstance(regex, str) and (regex == ANY_CHARACTER or _OUTSIDE.fullmatch(regex) is not None)
     return is_known and steps[1] == _split(str(regex))
+
+
+def finds_symbols(steps: list[dict[str, object]]) -> bool:
+    """Tell whether the steps of a pre-tokenizer are those of a closed vocabulary."""
+    return steps == [_split(SYMBOLS)]
 
 
 def _split(regex: str) -> dict[str, object]:

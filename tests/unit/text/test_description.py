@@ -11,6 +11,7 @@ from test_tags import IMPORTED
 from headway.errors import TextError
 from headway.text.bpe_dropout import BpeDropout, Sentences, pair_keys
 from headway.text.subword import LEARNERS
+from headway.text.symbols import learn_symbols
 from headway.text.tokenizer import Tokenizer
 
 CORPUS = ["the house is blue", "das Haus", "東京に"] * 5
@@ -44,7 +45,7 @@ def whole():
         for learn in LEARNERS.values()
         for byte_fallback, size in sizes
     ]
-    return [*learnt, json.dumps(IMPORTED)]
+    return [*learnt, learn_symbols(CORPUS, vocab_size=60, tags=["de"]).to_json(), json.dumps(IMPORTED)]
 
 
 def damaged(text, chance):
