@@ -13,7 +13,7 @@ import click
 from headway.cli.computing import computing_options, given_computing_options, load_translator
 from headway.cli.options import tag_option
 from headway.cli.reports import columns
-from headway.cli.search_options import given_search_options, search_options
+from headway.cli.search_options import given_search_options, is_given, search_options, written
 from headway.corpus.language import check_language
 from headway.errors import MetricError
 from headway.translate.compute import Compute
@@ -25,9 +25,16 @@ if TYPE_CHECKING:
     from headway.translate.evaluate import Evaluation
 
 _FILE = click.Path(path_type=Path, allow_dash=True)
+_OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "reference_tags", "as_json")
 
 
 @click.command("evaluate")
+@click.option(
+    "--task",
+    type=click.Choice(["translation", "parsing"]),
+    default="translation",
+    help="parsing: trees in brackets, one a line, against those of a treebank.",
+)
 @click.option(
     "-m",
     "--model",
@@ -53,9 +60,12 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @computing_options
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
+@click.option("--parameters", metavar="NAME|FILE", help="Of parsing: collins, new, or a .prm file.  [default: collins]")
+@click.option("--reference-tags", is_flag=True, help="Of parsing: put the references' tags on the trees first.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     *,
+    task: str,
     models: tuple[Path, ...],
     source: Path | None,
     hypothesis: Path | None,
@@ -70,13 +80,34 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     compute: Compute,
     batch_tokens: int | None,
     output: Path | None,
+    parameters: str | None,
+    reference_tags: bool,
     as_json: bool,
 ) -> None:
     """Score translations with sacreBLEU: BLEU, chrF and TER with signatures and 95 % intervals.
 
     Either a model translates (-m FOLDER --source F --reference F; perplexity is told too), or a file of
     translations is scored (--hypothesis F --reference F). Compressed files are read as they are.
+
+    With --task parsing, labelled F1 of trees (--hypothesis F --reference F), by EVALB's rules.
     """
+    if task == "parsing":
+        _check_only(_OF_PARSING)
+        if hypothesis is None:
+            raise click.UsageError("--task parsing scores trees that lie in a file; name it with --hypothesis.")
+        from headway.cli.evaluate_trees import evaluate_trees
+
+        evaluate_trees(
+            hypothesis,
+            reference,
+            baseline=baseline,
+            parameters=parameters,
+            reference_tags=reference_tags,
+            as_json=as_json,
+        )
+        return
+    if parameters is not None or reference_tags:
+        raise click.UsageError("--parameters and --reference-tags would have no effect without --task parsing.")
     only_model = {
         "--source": source,
         **dict.fromkeys(given_search_options(), True),
@@ -133,6 +164,14 @@ def _paper_bleu(lines: dict[str, list[str]], result: "Evaluation") -> "PaperBleu
             err=True,
         )
     return paper_bleu(result.translations, lines["reference"])
+
+
+def _check_only(names: Sequence[str]) -> None:
+    """Refuse every option that was given and is none of these."""
+    context = click.get_current_context()
+    unused = [written(name) for name in context.params if name not in names and is_given(name)]
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} would have no effect with --task parsing; leave it out.")
 
 
 def _check_options(models: Sequence[Path], hypothesis: Path | None, only_model: Mapping[str, object]) -> None:

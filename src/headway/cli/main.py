@@ -20,7 +20,8 @@ from headway.errors import HeadwayError
 COMMANDS = {
     "train": "Parallel text in, a trained and measured translator out.",
     "translate": "Translate standard input or files, line by line.",
-    "evaluate": "Score translations: BLEU, chrF, TER, intervals, paired tests.",
+    "parse": "Sentences in, constituency trees out.",
+    "evaluate": "Score translations (BLEU, chrF, TER) or trees (F1), with intervals.",
     "prepare": "Read, clean and encode parallel text, without training.",
     "audit": "Look at parallel text before training: faults, costs, remedies.",
     "average": "Average the kept weights of a run into a model folder.",

@@ -12,6 +12,7 @@ from headway.cli.reports import clip, count, render_report
 
 if TYPE_CHECKING:
     from headway.train.events import Event, Finished, Started, StepDone, Validated
+    from headway.translate.evaluate_parser import ParserEvaluation
 
 LOG_SECONDS = 15.0  # between two step lines of a plain log
 LIVE_SECONDS = 0.2  # between two drawings of the live line
@@ -124,9 +125,10 @@ def _workers(event: "Started") -> str:
 
 def _validated(event: "Validated", details: bool) -> str:
     best = "  (best so far)" if event.is_best else ""
+    quality = f"BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}" if event.f1 is None else f"F1 {event.f1:.2f}"
     head = (
         f"validation after step {event.step:,}, {clock(event.seconds)}: loss {event.loss:.3f}, "
-        f"perplexity {event.perplexity:.2f}, BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}{best}"
+        f"perplexity {event.perplexity:.2f}, {quality}{best}"
     )
     if not details:
         return head
@@ -142,6 +144,10 @@ def _validated(event: "Validated", details: bool) -> str:
 def _finished(event: "Finished") -> str:
     if event.evaluation is None:
         return f"model folder: {event.folder}"
+    from headway.translate.evaluate_parser import ParserEvaluation
+
+    if isinstance(event.evaluation, ParserEvaluation):
+        return "\n".join([*_parsed(event.evaluation, event.evaluated_on), f"model folder: {event.folder}"])
     scores = event.evaluation.scores
     rows = [scores.bleu, scores.chrf, *([scores.ter] if scores.ter else [])]
     lines = [f"scores on the {event.evaluated_on} text ({count(scores.num_sentences, 'sentence')}):"]
@@ -152,3 +158,15 @@ def _finished(event: "Finished") -> str:
         lines.append(f"  perplexity {event.evaluation.perplexity:.2f}")
     lines.extend(f"  warning: {warning}" for warning in event.evaluation.warnings)
     return "\n".join([*lines, f"model folder: {event.folder}"])
+
+
+def _parsed(evaluation: "ParserEvaluation", part: str) -> list[str]:
+    """F1 of a parser, failed sentences counted as missed."""
+    whole, short = evaluation.scores.all.every_length, evaluation.scores.all.up_to_cutoff
+    tags = "given" if evaluation.tags_given else "not read"
+    lines = [f"labelled F1 on the {part} text ({count(whole.num_sentences, 'sentence')}, tags {tags}):"]
+    for name, figures in (("any length", whole), (f"up to {evaluation.scores.parameters.cutoff_length} words", short)):
+        interval = figures.f1_interval
+        between = "" if interval is None else f"  [{interval.low:.2f}, {interval.high:.2f}]"
+        lines.append(f"  {name:15} {figures.f1:6.2f}{between}")
+    return [*lines, *(f"  warning: {warning}" for warning in evaluation.warnings)]

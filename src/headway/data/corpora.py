@@ -19,6 +19,7 @@ from headway.corpus.read import read
 from headway.corpus.split import hold_out_marks
 from headway.data.cleaned import Block, Cleaned, write_blocks
 from headway.data.mixture import weights
+from headway.data.treebank import read_treebank
 from headway.errors import DataError
 
 Progress = Callable[[str, int], None]
@@ -45,9 +46,12 @@ def files_of(corpus: CorpusConfig) -> list[str]:
     return [name for name in (corpus.source, corpus.target) if name]
 
 
-def read_corpus(corpus: CorpusConfig, data: DataConfig, data_dir: Path) -> Iterator[SentencePair]:
-    """Its pairs in their order. CorpusError as ``corpus.read`` raises it."""
+def read_corpus(corpus: CorpusConfig, config: RunConfig, data_dir: Path) -> Iterator[SentencePair]:
+    """Its pairs in their order. CorpusError as ``corpus.read`` raises it, and of trees as ``read_treebank`` does."""
+    data = config.data
     paths = [name if name == STANDARD_STREAM else data_dir / name for name in files_of(corpus)]
+    if config.is_parser:
+        return read_treebank(paths[0], config.parsing)
     return read(
         *paths,
         source_language=corpus.source_language,
@@ -136,7 +140,7 @@ def clean_corpora(config: RunConfig, data_dir: Path, path: Path, *, on_progress:
     before = 0
     with path.open("wb") as file:
         for corpus in corpora:
-            pairs = clean(read_corpus(corpus.config, config.data, data_dir), config.clean, corpus.cleaning)
+            pairs = clean(read_corpus(corpus.config, config, data_dir), config.clean, corpus.cleaning)
             for count in write_blocks(file, pairs if named else _marked(pairs, marks, config.train.seed)):
                 on_progress("clean", before + count)
             before += corpus.cleaning.num_kept

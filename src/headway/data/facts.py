@@ -41,7 +41,7 @@ def count_facts(
     heard(0)
     counter, whole = _Counter(), CleanReport()
     for corpus in config.data.training_corpora:
-        cleaned = clean(read_corpus(corpus, config.data, data_dir), config.clean, whole)
+        cleaned = clean(read_corpus(corpus, config, data_dir), config.clean, whole)
         pairs = islice(cleaned, at_most - counter.pairs)
         while block := list(until_full(pairs, BLOCK_CHARACTERS)):
             counter.add(block)

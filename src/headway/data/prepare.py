@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.schema import DataConfig, RunConfig
+from headway.config.schema import CorpusConfig, DataConfig, RunConfig
 from headway.corpus.language import check_language
 from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter
@@ -34,6 +34,7 @@ from headway.data.prepared import (
     write_tokenizers,
 )
 from headway.data.store import StoreWriter
+from headway.data.treebank import source_coder
 from headway.data.vocabulary import choose_sample, learn_vocabulary
 from headway.errors import DataError
 from headway.text.tokenizer import Tokenizer
@@ -110,6 +111,8 @@ def check_settings(config: RunConfig) -> None:
         check_language(section.target_language, name=f"{place}.target_language")
     for part in PARTS_OF_DATA:
         _check_named(data, part)
+        for corpus in corpora_of(data, part) if config.is_parser else ():
+            _check_one_file(corpus, part)
     names = [name for part in PARTS_OF_DATA for corpus in corpora_of(data, part) for name in files_of(corpus)]
     if names.count(STANDARD_STREAM) > 1:
         raise DataError(
@@ -137,6 +140,15 @@ def _check_named(data: DataConfig, part: str) -> None:
         raise DataError(
             f"data/prepare: data.{part}_tag is {tag!r} with data.{part}_source {source!r}; the training corpora have "
             f"the tags {', '.join(map(repr, known))}. Set data.{part}_tag to that of the text, or to nothing without."
+        )
+
+
+def _check_one_file(corpus: CorpusConfig, part: str) -> None:
+    """A treebank is both sides."""
+    if corpus.target:
+        raise DataError(
+            f"data/prepare: data.format is trees, and {part} text has two files ({corpus.source}, {corpus.target}); "
+            "wanted one of trees, which are both sides. Take the target file out."
         )
 
 
@@ -191,10 +203,12 @@ def _settings(config: RunConfig, vocabulary: GivenVocabulary | None) -> bytes:
         "version": VERSION,
         "data": config.data.model_dump(),
         "clean": config.clean.model_dump(),
-        "text": config.text.model_dump(exclude={"bpe_dropout"}),  # that is for training
+        "text": config.text.model_dump(exclude={"bpe_dropout", "word_dropout"}),  # these are for training
         "vocab_sizes": (config.model.vocab_size, config.model.source_vocab_size),
         "seed": config.train.seed,
     }
+    if config.is_parser:
+        settings["parsing"] = config.parsing.model_dump(exclude={"constrained"})
     if vocabulary is not None:
         settings["vocabulary"] = vocabulary.digest()
     return json.dumps(settings, sort_keys=True).encode()
@@ -249,8 +263,8 @@ def _build(
     on_progress: Progress,
 ) -> Prepared:
     data = config.data
-    validation, validation_gaps = _read_tagged(data, data_dir, "validation")
-    test, test_gaps = _read_tagged(data, data_dir, "test")
+    validation, validation_gaps = _read_tagged(config, data_dir, "validation")
+    test, test_gaps = _read_tagged(config, data_dir, "test")
     text = clean_corpora(config, data_dir, out_dir / CLEANED, on_progress=on_progress)
     if not data.validation_source:
         validation = [(text.corpora[number].config.tag, block) for number, block in text.blocks(~text.training)]
@@ -261,7 +275,7 @@ def _build(
     clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
-    coder = _Coder(tokenizers, max_tokens=data.max_tokens)
+    coder = _Coder(tokenizers, config)
     training = _encode_training(text, out_dir / "train", coder, config, counters=counters, on_progress=on_progress)
     encoded = {"train": _sum(training), "validation": _encode_validation(validation, out_dir / "validation", coder)}
     _check_encoded(encoded, data)
@@ -290,15 +304,15 @@ def _build(
     return Prepared(out_dir, result, *tokenizers)
 
 
-def _read_tagged(data: DataConfig, data_dir: Path, part: str) -> tuple[list[Tagged], Dropped]:
+def _read_tagged(config: RunConfig, data_dir: Path, part: str) -> tuple[list[Tagged], Dropped]:
     """Named validation or test text, all of it in one block, and units that lack a side; nothing where none is named.
 
     Lines of text are all kept, as other tools score them. DataError when nothing is left.
     """
     tagged: list[Tagged] = []
     lines: list[int] = []
-    for corpus in corpora_of(data, part):
-        pairs = list(read_corpus(corpus, data, data_dir))
+    for corpus in corpora_of(config.data, part):
+        pairs = list(read_corpus(corpus, config, data_dir))
         whole = pairs
         if may_have_gaps(corpus.source, corpus.target, format=corpus.format):
             whole = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
@@ -343,10 +357,11 @@ def _corpus_reports(text: TrainingText, training: Sequence[_Counts], config: Run
 class _Coder:
     """Turns pairs into ids, and leaves out what is too long or empty."""
 
-    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], *, max_tokens: int) -> None:
+    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig) -> None:
         self._tokenizers = tokenizers
-        self._max_tokens = max_tokens
-        self._source = Encoder(tokenizers[0])
+        self._max_tokens = config.data.max_tokens
+        source = source_coder(tokenizers[0], config.parsing) if config.is_parser else tokenizers[0]
+        self._source = Encoder(source)
         self._target = self._source if tokenizers[0] is tokenizers[1] else Encoder(tokenizers[1])
 
     def open(self, folder: Path) -> StoreWriter:

@@ -1,6 +1,6 @@
 """The vocabulary of a run, learnt from its training text or from a sample of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -9,7 +9,10 @@ from headway.config.schema import RunConfig
 from headway.data.corpora import Progress, Rows, TrainingText
 from headway.data.given import GivenVocabulary
 from headway.data.mixture import quotas
+from headway.data.treebank import plain_words, token_names
+from headway.errors import DataError
 from headway.text.subword import LEARNERS
+from headway.text.symbols import learn_symbols
 from headway.text.tokenizer import Tokenizer
 
 
@@ -47,6 +50,8 @@ def learn_vocabulary(
     A ``given`` vocabulary takes the place of learning. Held-out text stays unseen. TextError when the alphabet does
     not fit.
     """
+    if config.is_parser:
+        return _learn_for_trees(text, sample, config, given=given, on_progress=on_progress)
     if given is not None:
         return given.settle(lambda sides: _texts(text, sample, sides, on_progress=on_progress), tags=text.tags())
     model = config.model
@@ -64,6 +69,50 @@ def learn_vocabulary(
         return tokenizer, tokenizer
     source = learn(("sources",), model.source_vocab_size or model.vocab_size, text.tags())
     return source, learn(("targets",), model.vocab_size, ())
+
+
+def _learn_for_trees(
+    text: TrainingText,
+    sample: Rows,
+    config: RunConfig,
+    *,
+    given: GivenVocabulary | None,
+    on_progress: Progress,
+) -> tuple[Tokenizer, Tokenizer]:
+    """Of sentences the words, as other text, and a reserved token for each tag; of trees every symbol."""
+    parsing, model = config.parsing, config.model
+
+    def texts(sides: Sequence[str]) -> Iterator[str]:
+        if sides == ("targets",):
+            return _texts(text, text.training, sides, on_progress=on_progress)
+        return plain_words(_texts(text, sample, sides, on_progress=on_progress)) if parsing.words else iter(())
+
+    names = token_names(_texts(text, text.training, ("sources",), on_progress=on_progress), parsing)
+    tags = [*text.tags(), *names]
+    if given is not None:
+        source, target = given.settle(texts, tags=tags)
+        _check_symbols(target, texts(("targets",)))
+        return source, target
+    source_size = model.source_vocab_size or model.vocab_size
+    if parsing.words:
+        source = LEARNERS[config.text.model](
+            texts(("sources",)), vocab_size=source_size, byte_fallback=config.text.byte_fallback, tags=tags
+        )
+    else:
+        source = learn_symbols((), vocab_size=source_size, tags=tags)
+    return source, learn_symbols(texts(("targets",)), vocab_size=model.vocab_size)
+
+
+def _check_symbols(tokenizer: Tokenizer, targets: Iterable[str]) -> None:
+    """Refuse trees with symbols that a given vocabulary cannot write."""
+    known = frozenset(tokenizer.names)
+    missing = sorted({symbol for target in targets for symbol in target.split(" ")} - {name[1:] for name in known})
+    if missing:
+        raise DataError(
+            f"data/vocabulary: the model's vocabulary lacks {len(missing):,} symbols of the trees to train on: "
+            f"{', '.join(missing[:7])}{', ...' if len(missing) > 7 else ''}; all are wanted. "
+            f"Set train.extend_vocabulary to {len(missing)} or more, or take out trees with these labels."
+        )
 
 
 def _texts(text: TrainingText, sample: Rows, sides: Sequence[str], *, on_progress: Progress) -> Iterator[str]:

@@ -9,6 +9,7 @@ from headway.config.departure import departures
 from headway.config.load import to_toml
 from headway.config.schema import RunConfig
 from headway.folder.contents import FolderConfig
+from headway.folder.parser_card import ParsedSet, limits_of, opening_of, quality_of, usage_of
 from headway.metrics.translation import MetricScore, TranslationScores
 
 KINDS = {"transformer": "A Transformer", "recurrent": "A recurrent", "convolutional": "A convolutional"}
@@ -44,7 +45,7 @@ def write_card(
     *,
     num_parameters: int,
     corpus: CorpusCounts | None = None,
-    scored: Sequence[ScoredSet] = (),
+    scored: Sequence[ScoredSet | ParsedSet] = (),
     versions: Mapping[str, str] | None = None,
     folder_name: str = "FOLDER",
 ) -> str:
@@ -52,7 +53,7 @@ def write_card(
     source, target = config.source_language or "source", config.target_language or "target"
     sections = [
         _opening(config, run, source, target, num_parameters),
-        _usage(folder_name),
+        _usage(config, folder_name),
         _quality(scored),
         _data(corpus),
         _training(config, run, versions or {}),
@@ -63,12 +64,8 @@ def write_card(
 
 def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num_parameters: int) -> str:
     model = config.model
-    lines = [
-        f"# {_inline(run.title) or f'Translation from {source} to {target}'}",
-        "",
-        f"{KINDS[model.architecture]} encoder-decoder that translates {source} to {target}, "
-        f"made with Headway {config.headway_version}.",
-    ]
+    what = "Constituency parser" if config.parsing is not None else f"Translation from {source} to {target}"
+    lines = [f"# {_inline(run.title) or what}", "", _does(config, source, target)]
     if run.note:
         lines += ["", _inline(run.note)]
     left = "; ".join(departures(model).values())
@@ -89,30 +86,39 @@ def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num
     )
 
 
+def _does(config: FolderConfig, source: str, target: str) -> str:
+    if config.parsing is not None:
+        return opening_of(config.parsing, config.headway_version)
+    return (
+        f"{KINDS[config.model.architecture]} encoder-decoder that translates {source} to {target}, "
+        f"made with Headway {config.headway_version}."
+    )
+
+
 def _separate(config: FolderConfig) -> str:
     source_size = config.model.source_vocab_size or config.model.vocab_size
     return f"{source_size:,} source and {config.model.vocab_size:,} target"
 
 
-def _usage(folder_name: str) -> str:
+def _usage(config: FolderConfig, folder_name: str) -> str:
     name = shlex.quote(folder_name)
-    return "\n".join(
-        [
-            "## Use",
-            "",
-            "```sh",
-            f"echo 'One sentence a line.' | headway translate -m {name}",
-            f"headway evaluate -m {name} --source test.source --reference test.target",
-            f"headway describe {name}",
-            "```",
-        ]
-    )
+    commands = [
+        f"echo 'One sentence a line.' | headway translate -m {name}",
+        f"headway evaluate -m {name} --source test.source --reference test.target",
+        f"headway describe {name}",
+    ]
+    if config.parsing is not None:
+        commands = usage_of(config.parsing, folder_name)
+    return "\n".join(["## Use", "", "```sh", *commands, "```"])
 
 
-def _quality(scored: Sequence[ScoredSet]) -> str:
+def _quality(sets: Sequence[ScoredSet | ParsedSet]) -> str:
     lines = ["## Quality", ""]
-    if not scored:
+    if not sets:
         return "\n".join([*lines, "Not measured: no test or validation files were given."])
+    scored = [entry for entry in sets if isinstance(entry, ScoredSet)]
+    if not scored:
+        return "\n".join([*lines, *quality_of([entry for entry in sets if isinstance(entry, ParsedSet)])])
     lines += [
         "95 % intervals are sacreBLEU's bootstrap. TER: lower is better. Perplexity is per token of this vocabulary.",
         "",
@@ -192,18 +198,21 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"
 
 
-def _limits(config: FolderConfig, scored: Sequence[ScoredSet]) -> str:
-    lines = [
-        "## Limits",
-        "",
+def _limits(config: FolderConfig, scored: Sequence[ScoredSet | ParsedSet]) -> str:
+    lines = ["## Limits", ""]
+    lines += limits_of(config.max_source_tokens) if config.parsing is not None else _limits_of_text(config)
+    if not scored:
+        lines.append("- Its quality has not been measured.")
+    return "\n".join(lines)
+
+
+def _limits_of_text(config: FolderConfig) -> list[str]:
+    return [
         f"- The longest source trained on has {config.max_source_tokens:,} tokens; "
         "longer input is split into sentences.",
         "- Text unlike the training text (its subjects, spelling, language) is translated worse, and nothing says so.",
         "- A translation may be fluent and wrong: numbers, names and negations deserve a look.",
     ]
-    if not scored:
-        lines.append("- Its quality has not been measured.")
-    return "\n".join(lines)
 
 
 def _inline(text: str) -> str:

@@ -71,6 +71,12 @@ def pair_keys(indices: Ints, *, seed: int, epoch: int, side: str) -> Keys:
     return _mixed(base + (indices.astype(np.uint64) + np.uint64(1)) * _WEYL)
 
 
+def draws_of_tokens(sentences: Sentences, keys: Keys) -> NDArray[np.float64]:
+    """A number from 0 to 1 for each token (N), by the key of its sentence and its place in it alone."""
+    lengths = np.diff(sentences.offsets)
+    return _draws(np.repeat(keys, lengths), _counted(lengths)) / 2.0**64
+
+
 class BpeDropout:
     """Draws another segmentation for sentences that the tokenizer has encoded."""
 

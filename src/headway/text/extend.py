@@ -32,9 +32,9 @@ def extend_tokenizer(
     Raises TextError for another kind of model, and when tags and characters alone are more than was asked for.
     """
     assert (new_tokens is None) != (vocab_size is None), "one of new_tokens and vocab_size"
-    if tokenizer.model == "wordlevel" and not tags:
+    if tokenizer.model == "wordlevel":
         room = new_tokens if new_tokens is not None else (vocab_size or 0) - tokenizer.vocab_size
-        return extend_symbols(tokenizer, texts, new_tokens=room)
+        return extend_symbols(tokenizer, texts, new_tokens=room, tags=tags)
     if tokenizer.model != "bpe" or tokenizer.imported:
         kind = f"imported {tokenizer.model}" if tokenizer.imported else tokenizer.model
         raise TextError(

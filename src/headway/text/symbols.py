@@ -36,14 +36,16 @@ def learn_symbols(texts: Iterable[str], *, vocab_size: int, tags: Sequence[str] 
     return Tokenizer(inner)
 
 
-def extend_symbols(tokenizer: Tokenizer, texts: Iterable[str], *, new_tokens: int) -> Tokenizer:
-    """The same vocabulary with the symbols that it lacks at its end, the most frequent first; old ids stay.
+def extend_symbols(
+    tokenizer: Tokenizer, texts: Iterable[str], *, new_tokens: int, tags: Sequence[str] = ()
+) -> Tokenizer:
+    """The same vocabulary with what it lacks at its end: ``tags``, then symbols, the most frequent first.
 
-    Raises TextError when they are more than ``new_tokens``.
+    Old ids stay. Raises TextError when that is more than ``new_tokens``.
     """
     assert tokenizer.model == "wordlevel", "a vocabulary of symbols"
     known = frozenset(tokenizer.names)
-    missing = [symbol for symbol in _ordered(_count(texts)) if symbol not in known]
+    missing = [name for name in (*tag_tokens(tags), *_ordered(_count(texts))) if name not in known]
     if len(missing) > new_tokens:
         raise _too_many(len(missing), len(missing), new_tokens, "train.extend_vocabulary")
     description = json.loads(tokenizer.to_json())

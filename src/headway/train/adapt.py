@@ -16,7 +16,7 @@ from headway.text.tokenizer import UNK_ID, Tokenizer
 
 OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
 VOCABULARY_SIZES = ("vocab_size", "source_vocab_size")
-OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout")
+OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout", "word_dropout")
 NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
 SOURCE_ROWS = ("source_stem.embedding.weight",)
 TARGET_ROWS = ("target_stem.embedding.weight", "output.weight", "output.bias")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from headway.data.prepare import Prepared
 from headway.translate.evaluate import Evaluation
+from headway.translate.evaluate_parser import ParserEvaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Validated:
     is_best: bool
     samples: tuple[Sample, ...] = field(default=())
     signs: Signs | None = None
+    f1: float | None = None  # of a parser: labelled, of all sentences (metrics/parseval.py, "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Finished:
     """The model folder is written."""
 
     folder: Path
-    evaluation: Evaluation | None
+    evaluation: Evaluation | ParserEvaluation | None
     evaluated_on: str
 
 

@@ -13,13 +13,15 @@ from headway.checkpoint.run_folder import describe_folder, epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
 from headway.folder.card import CorpusCounts, ScoredSet, write_card
+from headway.folder.parser_card import ParsedSet
 from headway.folder.contents import TrainingSummary, write_folder
 from headway.folder.weights import read_weights
 from headway.model.build import export_weights, load_weights
 from headway.train.events import Event, Finished, Interrupted, Notice, Stage
 from headway.train.session import Session
-from headway.train.validate import session_translator, validate
+from headway.train.validate import session_parser, session_translator, validate
 from headway.translate.evaluate import Evaluation, evaluate
+from headway.translate.evaluate_parser import ParserEvaluation, evaluate_parser
 
 
 def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> Iterator[Event]:
@@ -81,8 +83,11 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
     load_weights(session.model, read_weights(weights_path(session.weights_folder, best_step)))
 
 
-def _evaluate(session: Session, part: str) -> Evaluation:
+def _evaluate(session: Session, part: str) -> Evaluation | ParserEvaluation:
     sources, references = session.prepared.texts(part)
+    if session.config.is_parser:
+        parser = session_parser(session, session.whole_model())
+        return evaluate_parser(parser, sources, references, corpus_tags=session.prepared.tags(part))
     return evaluate(
         session_translator(session, session.whole_model()),
         sources,
@@ -94,7 +99,7 @@ def _evaluate(session: Session, part: str) -> Evaluation:
     )
 
 
-def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation) -> None:
+def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation | ParserEvaluation) -> None:
     config, progress = session.config, session.progress
     weights = export_weights(session.model)
     folder_config = describe_folder(
@@ -115,7 +120,7 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
         config,
         num_parameters=sum(array.size for array in weights.values()),
         corpus=corpus_counts(config, session.prepared.report),
-        scored=(ScoredSet(_set_name(config, part), evaluation.scores, evaluation.perplexity),),
+        scored=(_scored(_set_name(config, part), evaluation),),
         versions={"headway": __version__, "torch": torch.__version__, "numpy": np.__version__},
         folder_name=str(out_dir),
     )
@@ -127,6 +132,15 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
         target_tokenizer=session.prepared.target_tokenizer,
         card=card,
     )
+
+
+def _scored(name: str, evaluation: Evaluation | ParserEvaluation) -> ScoredSet | ParsedSet:
+    """What the card tells of the quality."""
+    if isinstance(evaluation, ParserEvaluation):
+        return ParsedSet(
+            name, evaluation.scores, tags_given=evaluation.tags_given, num_repaired=evaluation.num_repaired
+        )
+    return ScoredSet(name, evaluation.scores, evaluation.perplexity)
 
 
 def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:

@@ -133,6 +133,7 @@ def _validate(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Ev
         perplexity=scores.perplexity,
         bleu=scores.bleu,
         chrf=scores.chrf,
+        f1=scores.f1,
         seconds=clock.seconds(),
         is_best=is_best,
         samples=found.samples,

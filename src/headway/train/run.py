@@ -128,7 +128,7 @@ def _begin(
     heard = _stop_when_asked(should_stop)
     prepared = prepare(config, data_dir, folder / "data", vocabulary=vocabulary, on_progress=heard)
     yield DataReady(prepared)
-    if not config.data.target_language:
+    if not (config.data.target_language or config.is_parser):
         yield Notice(
             "data.target_language is empty, so BLEU takes the tokenizer of European languages; "
             "set it (zh, ja ...) where words have no spaces between them"

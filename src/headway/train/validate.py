@@ -20,6 +20,8 @@ from headway.train.focus import Focus, measure_focus
 from headway.train.objective import Likelihood
 from headway.train.session import Session
 from headway.translate.backend import model_backend
+from headway.translate.evaluate_parser import f1_of_symbols, parse_sources
+from headway.translate.parser import Parser
 from headway.translate.translator import Translator, longest_output
 
 NUM_SAMPLES = 3
@@ -68,14 +70,13 @@ def validate(session: Session) -> Validation:
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
     tags = session.prepared.tags("validation")[: len(sources)]
-    mine = session_translator(session, model).translate(group.mine(sources), tags=group.mine(tags))
-    found = group.together([(each.text, each.is_cut, each.num_unknown > 0) for each in mine])
+    found = group.together(_outputs(session, model, group.mine(sources), group.mine(tags)))
     translations = [text for text, _, _ in found]
     scores = score_translations(
         translations,
         references,
         target_language=session.config.data.target_language,
-        tokenize=evaluate.tokenize,
+        tokenize="none" if session.config.is_parser else evaluate.tokenize,
         lowercase=evaluate.lowercase,
         confidence=False,
         include_ter=False,
@@ -89,6 +90,7 @@ def validate(session: Session) -> Validation:
         perplexity=math.exp(min(nll, 700.0)),
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
+        f1=f1_of_symbols(translations, references, sources, session.config.parsing) if session.config.is_parser else None,
     )
     seen = Seen(
         sources,
@@ -102,6 +104,32 @@ def validate(session: Session) -> Validation:
         focus=focus,
     )
     return Validation(group.share(measured), samples, seen)
+
+
+def _outputs(
+    session: Session, model: TokenModel, sources: Sequence[str], tags: Sequence[str]
+) -> list[tuple[str, bool, bool]]:
+    """For each source what a user would get, as text; whether it is cut; whether the vocabulary lacks a part of it."""
+    if session.config.is_parser:
+        parses = parse_sources(session_parser(session, model), sources, corpus_tags=tags)
+        return [(" ".join(each.symbols), each.is_cut, each.num_unknown > 0) for each in parses]
+    found = session_translator(session, model).translate(sources, tags=tags)
+    return [(each.text, each.is_cut, each.num_unknown > 0) for each in found]
+
+
+def session_parser(session: Session, model: TokenModel) -> Parser:
+    """The user's own Parser over a session's ``whole_model``, which is put into evaluation mode."""
+    assert isinstance(model, TranslationModel), "only such a model parses"
+    return Parser(
+        model_backend(model.eval(), session.device),
+        session.prepared.source_tokenizer,
+        session.prepared.target_tokenizer,
+        parsing=session.config.parsing,
+        max_source_tokens=session.max_source_tokens,
+        search=session.config.search,
+        max_output_tokens=longest_output(session.model_config),
+        tags=session.prepared.known_tags(),
+    )
 
 
 def session_translator(session: Session, model: TokenModel) -> Translator:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headway.search.hypothesis import Hypothesis
     from headway.search.phrase import Lexicon, Phrase
     from headway.search.settings import SearchSettings
+    from headway.search.tree_form import TreeForm
     from headway.translate.torch_backend import TorchBackend
 
 Ids = Sequence[int]
@@ -44,7 +45,7 @@ class Backend(Protocol):
     batch_tokens: int
     leads_to_phrases: bool
 
-    def serving(self, settings: "SearchSettings", *, with_phrases: bool) -> "Backend":
+    def serving(self, settings: "SearchSettings", *, with_phrases: bool, with_form: bool = False) -> "Backend":
         """The backend that serves such a request: this one, or another for what it lacks."""
         ...
 
@@ -61,6 +62,7 @@ class Backend(Protocol):
         settings: "SearchSettings",
         phrases: "Sequence[Sequence[Phrase]] | None" = None,
         lexicon: "Lexicon | None" = None,
+        form: "TreeForm | None" = None,
     ) -> "list[list[Hypothesis]]":
         """The best hypotheses of each source; see ``headway.search.run.search``."""
         ...

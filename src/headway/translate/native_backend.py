@@ -11,6 +11,7 @@ from headway.search.cancel import Cancel
 from headway.search.hypothesis import Hypothesis, check_hypotheses
 from headway.search.phrase import Lexicon, Phrase
 from headway.search.settings import SearchSettings
+from headway.search.tree_form import TreeForm
 from headway.translate.backend import Backend
 from headway.translate.compute import UNLIMITED
 
@@ -32,9 +33,9 @@ class NativeBackend:
         self._reserve = _Reserve(reserve)
         self._cancel: Cancel | None = None
 
-    def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Backend:
+    def serving(self, settings: SearchSettings, *, with_phrases: bool, with_form: bool = False) -> Backend:
         """Give this backend, or the other one for what the engine's search lacks."""
-        lacking = _lacking(settings, with_phrases=with_phrases)
+        lacking = _lacking(settings, with_phrases=with_phrases, with_form=with_form)
         if not lacking:
             return self
         other = self._reserve.backend(lacking)
@@ -55,12 +56,21 @@ class NativeBackend:
         settings: SearchSettings,
         phrases: Sequence[Sequence[Phrase]] | None = None,
         lexicon: Lexicon | None = None,
+        form: TreeForm | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source. Raises ModelError where the model gives no finite probability."""
-        other = self.serving(settings, with_phrases=phrases is not None and any(phrases))
+        other = self.serving(
+            settings, with_phrases=phrases is not None and any(phrases), with_form=form is not None
+        )
         if other is not self:
             return other.search(
-                sources, prefixes=prefixes, limits=limits, settings=settings, phrases=phrases, lexicon=lexicon
+                sources,
+                prefixes=prefixes,
+                limits=limits,
+                settings=settings,
+                phrases=phrases,
+                lexicon=lexicon,
+                form=form,
             )
         found = self.engine.search(sources, prefixes=prefixes, limits=limits, settings=settings, cancel=self._cancel)
         check_hypotheses(found)
@@ -90,10 +100,12 @@ class _Reserve:
             return self._loaded
 
 
-def _lacking(settings: SearchSettings, *, with_phrases: bool) -> str:
+def _lacking(settings: SearchSettings, *, with_phrases: bool, with_form: bool) -> str:
     """What a request asks for that the engine's search has not."""
     if settings.sampling is not None:
         return "sampling"
     if settings.diversity is not None and settings.diversity.groups > 1:
         return "diversity groups"
+    if with_form:
+        return "rules for trees"
     return "phrases that outputs must contain" if with_phrases else ""

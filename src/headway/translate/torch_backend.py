@@ -20,6 +20,7 @@ from headway.search.predictor import Predictor
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import SearchSettings
+from headway.search.tree_form import TreeForm
 from headway.text.tokenizer import PAD_ID
 
 State = TypeVar("State")
@@ -47,7 +48,7 @@ class TorchBackend(Generic[State]):
         self.batch_tokens = batch_tokens
         self.leads_to_phrases = True
 
-    def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Self:
+    def serving(self, settings: SearchSettings, *, with_phrases: bool, with_form: bool = False) -> Self:
         """Give this backend, which serves every request."""
         return self
 
@@ -70,6 +71,7 @@ class TorchBackend(Generic[State]):
         settings: SearchSettings,
         phrases: Sequence[Sequence[Phrase]] | None = None,
         lexicon: Lexicon | None = None,
+        form: TreeForm | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source; see ``headway.search.run.search``."""
         source_BS = pad(sources, self.device)
@@ -82,6 +84,7 @@ class TorchBackend(Generic[State]):
             prefix_B=prefixes,
             phrases_B=phrases,
             lexicon=lexicon,
+            form=form,
         )
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:

@@ -1,0 +1,194 @@
+"""``headway parse``: sentences in, trees out."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.cli.computing import computing_options
+from headway.cli.options import tag_option
+from headway.cli.reports import count
+from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
+from headway.errors import TranslationError
+from headway.translate.compute import Compute
+
+if TYPE_CHECKING:
+    from headway.translate.parser import Parse, Parser
+
+    Sentence = tuple[list[str], list[str] | None]
+
+CHUNK = 512  # sentences in memory
+_NAMED = 10  # line numbers that a warning names
+
+
+@dataclass
+class Notes:
+    """What a user must hear of after the last sentence, by its number from 1."""
+
+    repaired: list[int] = field(default_factory=list[int])
+    cut: list[int] = field(default_factory=list[int])
+    long: list[int] = field(default_factory=list[int])
+    unknown: list[int] = field(default_factory=list[int])
+
+    def add(self, number: int, parse: "Parse") -> None:
+        """Take in one parse."""
+        for numbers, holds in (
+            (self.repaired, parse.repairs.total),
+            (self.cut, parse.is_cut),
+            (self.long, parse.is_long),
+            (self.unknown, parse.num_unknown),
+        ):
+            if holds:
+                numbers.append(number)
+
+    def tell(self) -> None:
+        """Print one line on standard error for each kind of thing that happened."""
+        for numbers, what in (
+            (self.repaired, "whose output was no tree over its words, mended (docs/parsing.md)"),
+            (self.cut, "whose output reached the length limit; the trees may be poor"),
+            (self.long, "longer than any that the model was trained on; the trees may be poor"),
+            (self.unknown, "with words or tags outside the model's vocabulary, which it saw as unknown"),
+        ):
+            if numbers:
+                named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
+                more = ", ..." if len(numbers) > _NAMED else ""
+                click.echo(f"headway: {count(len(numbers), 'sentence')} {what}: number {named}{more}", err=True)
+
+
+@click.command("parse")
+@click.argument("file", default=STANDARD_STREAM)
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="The model folder; of several the mean probabilities count.",
+)
+@click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
+@click.option("--tags", "tags_file", metavar="FILE", help="The tags of each line's words, line by line.")
+@click.option("--tagged", is_flag=True, help="Words come with their tags: the_DT dog_NN.")
+@click.option("--from-trees", is_flag=True, help="FILE holds trees: their sentences are parsed, with their tags.")
+@click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]")
+@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral. [the model's]")
+@click.option("--unconstrained", is_flag=True, help="Take what the model writes, and mend it; else search among trees.")
+@click.option("--pretty", is_flag=True, help="Trees over several lines, indented, with a blank line after each.")
+@click.option("--draw", type=click.Choice(["text", "svg"]), help="Drawings in place of brackets.")
+@tag_option
+@computing_options
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: str,
+    models: tuple[Path, ...],
+    output: str,
+    tags_file: str | None,
+    tagged: bool,
+    from_trees: bool,
+    beam_size: int | None,
+    length_penalty: float | None,
+    unconstrained: bool,
+    pretty: bool,
+    draw: str | None,
+    tag: str | None,
+    compute: Compute,
+    batch_tokens: int | None,
+) -> None:
+    """Parse FILE, or standard input: a sentence a line, cut into words by spaces. A tree a line comes out, in order.
+
+    Round brackets may stand as they are or as -LRB- and -RRB-. An empty line gives an empty line.
+
+    Example: echo 'The dog sleeps .' | headway parse -m runs/parser
+    """
+    _check_options(file, tags_file, tagged=tagged, from_trees=from_trees)
+    if pretty and draw:
+        raise click.UsageError("--pretty and --draw are two ways to write a tree; wanted one.")
+    sentences = _sentences(file, tags_file, tagged=tagged, from_trees=from_trees)
+    parser = _load(models, compute, unconstrained=unconstrained)
+    if parser.needs_tags and not (tags_file or tagged or from_trees):
+        raise TranslationError(
+            f"cli/parse: the model in {models[0]} reads a tag with every word, and none are given. "
+            "Give --tags FILE, --tagged with word_TAG, or --from-trees with a file of trees."
+        )
+    notes, number = Notes(), 0
+    with open_writer(output) as writer:
+        while chunk := list(islice(sentences, CHUNK)):
+            parses = parser.parse(
+                [words for words, _ in chunk],
+                tags=None if chunk[0][1] is None else [tags or [] for _, tags in chunk],
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                batch_tokens=batch_tokens,
+                corpus_tags=tag or "",
+            )
+            for parse in parses:
+                number += 1
+                notes.add(number, parse)
+                writer.write(_written(parse, pretty=pretty, draw=draw))
+    notes.tell()
+
+
+def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> None:
+    """Refuse tags from two places, and standard input for two things."""
+    given = [
+        name for name, is_given in (("--tags", tags_file), ("--tagged", tagged), ("--from-trees", from_trees)) if is_given
+    ]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} say where tags come from; wanted one.")
+    if tags_file == STANDARD_STREAM == file:
+        raise click.UsageError("Standard input cannot be both sentences and tags; name a file for one of them.")
+
+
+def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) -> "Parser":
+    from headway.translate.parser import Parser
+
+    if sys.stderr.isatty():
+        click.echo("loading the model ...", err=True)
+    return Parser.from_folders(
+        models,
+        compute=compute,
+        constrained=False if unconstrained else None,
+        on_notice=lambda text: click.echo(f"headway: {text}", err=True),
+    )
+
+
+def _sentences(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> "Iterator[Sentence]":
+    """The words of each sentence as a reader sees them, and its tags where they are given."""
+    from headway.cli.records import line_pairs
+    from headway.text.tagged_words import split_tagged
+    from headway.trees.brackets import read_trees
+    from headway.trees.escape import unescape_word
+    from headway.trees.strip import strip
+
+    if from_trees:
+        for tree in read_trees(file):
+            plain = strip(tree)
+            yield ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
+        return
+    lines = read_lines(file)
+    if tags_file is not None:
+        for line, row in line_pairs(lines, read_lines(tags_file), names=(name_of(file), name_of(tags_file))):
+            yield [unescape_word(word) for word in line.split()], row.split()
+        return
+    for line in lines:
+        if tagged:
+            words, tags = split_tagged(" ".join(line.split()))
+            yield [unescape_word(word) for word in words], tags
+        else:
+            yield [unescape_word(word) for word in line.split()], None
+
+
+def _written(parse: "Parse", *, pretty: bool, draw: str | None) -> str:
+    """A parse as it is asked for, with its line end."""
+    from headway.trees.brackets import pretty_print
+
+    if parse.tree is None:
+        return "\n"
+    if pretty:
+        return f"{pretty_print(parse.tree)}\n\n"
+    return f"{parse.tree}\n"

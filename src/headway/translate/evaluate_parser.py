@@ -1,0 +1,104 @@
+"""A parser measured on sentences of a treebank: its trees against theirs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headway.config.schema import ParsingConfig
+from headway.metrics.parseval import ParsevalScores, score_trees, with_reference_tags
+from headway.text.tagged_words import split_tagged
+from headway.translate.parser import Parse, Parser
+from headway.trees.linear import delinearise
+from headway.trees.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class ParserEvaluation:
+    """Trees with their scores, which are those with the tags of the references: punctuation is left out by its tag.
+
+    ``tags_given``: the parser read the tags, too. ``num_repaired``: outputs that were no tree over their words.
+    ``num_empty``: sentences of nothing but traces, which are not scored.
+    """
+
+    trees: tuple[Tree | None, ...]
+    scores: ParsevalScores
+    tags_given: bool
+    num_repaired: int = 0
+    num_empty: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, ready for JSON; the trees and the scores of single sentences are left out."""
+        table = self.scores.to_dict()
+        del table["sentences"]
+        return table | {
+            "tags": "given" if self.tags_given else "predicted",
+            "num_repaired": self.num_repaired,
+            "num_empty": self.num_empty,
+            "warnings": list(self.warnings),
+        }
+
+
+def parse_sources(parser: Parser, sources: Sequence[str], *, corpus_tags: Sequence[str] | str = "") -> list[Parse]:
+    """Parse sources as prepared data have them, ``the_DT dog_NN``; their tags are given to models that read tags."""
+    sentences = [split_tagged(source) for source in sources]
+    return parser.parse(
+        [words for words, _ in sentences],
+        tags=[tags for _, tags in sentences] if parser.needs_tags else None,
+        corpus_tags=corpus_tags,
+    )
+
+
+def evaluate_parser(
+    parser: Parser, sources: Sequence[str], references: Sequence[str], *, corpus_tags: Sequence[str] | str = ""
+) -> ParserEvaluation:
+    """Parse the sources by the path that users take, and score the trees against those of the references' symbols.
+
+    Raises MetricError where no sentence has words.
+    """
+    parses = parse_sources(parser, sources, corpus_tags=corpus_tags)
+    trees = [parse.tree for parse in parses]
+    scores = _score(trees, sources, references, parser.parsing, num_bootstrap=1000)
+    num_repaired = sum(parse.repairs.total > 0 for parse in parses)
+    warnings: list[str] = []
+    if num_repaired:
+        warnings.append(f"{num_repaired:,} of {len(parses):,} outputs were no trees over their words, and were mended.")
+    num_unknown = sum(parse.num_unknown for parse in parses)
+    if num_unknown:
+        warnings.append(f"{num_unknown:,} source tokens are not in the vocabulary; the model saw UNK in their place.")
+    return ParserEvaluation(
+        tuple(trees),
+        scores,
+        tags_given=parser.needs_tags,
+        num_repaired=num_repaired,
+        num_empty=len(trees) - scores.all.every_length.num_sentences,
+        warnings=tuple(warnings),
+    )
+
+
+def f1_of_symbols(
+    outputs: Sequence[str], references: Sequence[str], sources: Sequence[str], parsing: ParsingConfig
+) -> float:
+    """F1 of outputs as text against references as text, mended where they are no trees; of all sentences with words."""
+    trees = [_tree(output, source, parsing) for output, source in zip(outputs, sources, strict=True)]
+    return _score(trees, sources, references, parsing, num_bootstrap=0).all.every_length.f1
+
+
+def _score(
+    trees: Sequence[Tree | None],
+    sources: Sequence[str],
+    references: Sequence[str],
+    parsing: ParsingConfig,
+    *,
+    num_bootstrap: int,
+) -> ParsevalScores:
+    """Score trees with the tags of the references; sentences without words are no part of it."""
+    right = [_tree(reference, source, parsing) for reference, source in zip(references, sources, strict=True)]
+    pairs = [(tree, gold) for tree, gold in zip(trees, right, strict=True) if gold is not None]
+    found, wanted = [tree for tree, _ in pairs], [gold for _, gold in pairs]
+    return score_trees(with_reference_tags(found, wanted), wanted, num_bootstrap=num_bootstrap)
+
+
+def _tree(symbols: str, source: str, parsing: ParsingConfig) -> Tree | None:
+    """The tree of symbols over the words and the tags of a source; None without words."""
+    words, tags = split_tagged(source)
+    return delinearise(symbols.split(" "), words, tags, style=parsing.style).tree if words else None
