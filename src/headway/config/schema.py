@@ -344,7 +344,8 @@ class ParsingConfig(Section):
     words: bool = True  # are read; false: given tags alone
     functions: Literal["strip", "keep"] = "strip"  # of labels: NP-SBJ becomes NP
     traces: Literal["strip", "keep"] = "strip"  # words that are not there: (-NONE- *T*-1)
-    constrained: bool = True  # outputs are searched among trees over the words
+    constrained: bool = True  # outputs are searched among trees over the words ...
+    max_openings: Count = 10  # ... in which no more phrases than this begin one in the other, at one word
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:

@@ -208,7 +208,7 @@ def _settings(config: RunConfig, vocabulary: GivenVocabulary | None) -> bytes:
         "seed": config.train.seed,
     }
     if config.is_parser:
-        settings["parsing"] = config.parsing.model_dump(exclude={"constrained"})
+        settings["parsing"] = config.parsing.model_dump(exclude={"constrained", "max_openings"})
     if vocabulary is not None:
         settings["vocabulary"] = vocabulary.digest()
     return json.dumps(settings, sort_keys=True).encode()

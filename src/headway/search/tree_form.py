@@ -29,11 +29,14 @@ class Brackets:
 class TreeForm:
     """What every output must be: constituents that are closed, none of them empty, and exactly these leaves.
 
-    ``leaves_B`` has a token for each leaf of each sentence, 0 (PAD) where any leaf may stand.
+    ``leaves_B`` has a token for each leaf of each sentence, 0 (PAD) where any leaf may stand. ``max_openings``: so many
+    constituents may open in a row. Without such a rule a search that finds every leaf improbable puts it off, opening
+    one constituent in another, up to the limit.
     """
 
     brackets: Brackets
     leaves_B: Sequence[Sequence[int]]
+    max_openings: int | None = None
 
 
 def check_form(form: TreeForm, limits: Sequence[int], settings: SearchSettings, *, has_others: bool) -> None:

@@ -29,6 +29,7 @@ class WellFormed:
     is_leaf_V: Tensor
     leaf_BL: Tensor
     num_leaves_B: Tensor
+    max_openings: int | None = None
 
     def forbid(self, scores_BNV: Tensor, token_ids_BNT: Tensor, limit_B: Tensor) -> None:
         """Set to -inf, in place, all after which no tree can come of it within the limit (EOS counted).
@@ -41,6 +42,8 @@ class WellFormed:
         missing_BN = self.num_leaves_B[:, None] - self.is_leaf_V[token_ids_BNT].sum(dim=2)
         room_BN = limit_B[:, None] - step - 1  # tokens that may come after this one
         may_open_BN = (missing_BN > 0) & (room_BN >= missing_BN + depth_BN + 2)
+        if self.max_openings is not None and step >= self.max_openings:
+            may_open_BN &= (self.depth_V[token_ids_BNT[:, :, -self.max_openings :]] != 1).any(dim=2)
         opens_BNV = may_open_BN[:, :, None] & (self.depth_V == 1)
         allowed_BNV = opens_BNV | ((missing_BN > 0)[:, :, None] & self._next_leaves(missing_BN))
         closing_BN = self._closing(token_ids_BNT, depth_BNT) if step else torch.full_like(depth_BN, PAD_ID)
@@ -91,4 +94,5 @@ def well_formed(form: TreeForm, device: torch.device) -> WellFormed:
         is_leaf_V=is_leaf_V.to(device),
         leaf_BL=torch.tensor(padded, dtype=torch.int64, device=device),
         num_leaves_B=torch.tensor([len(leaves) for leaves in form.leaves_B], device=device),
+        max_openings=form.max_openings,
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from headway.checkpoint.state import state_files
 from headway.config.load import build
-from headway.config.schema import ModelConfig, RunConfig, TextConfig
+from headway.config.schema import ModelConfig, ParsingConfig, RunConfig, TextConfig
 from headway.data.given import GivenVocabulary
 from headway.errors import ConfigError, FolderError
 from headway.folder.contents import TRAINING_FOLDER, ModelFolder
@@ -17,11 +17,13 @@ from headway.text.tokenizer import UNK_ID, Tokenizer
 OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
 VOCABULARY_SIZES = ("vocab_size", "source_vocab_size")
 OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout", "word_dropout")
+OWN_PARSING_KEYS = ("functions", "traces", "constrained", "max_openings")
 NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
 SOURCE_ROWS = ("source_stem.embedding.weight",)
 TARGET_ROWS = ("target_stem.embedding.weight", "output.weight", "output.bias")
 
 Weights = Mapping[str, np.ndarray]
+Shared = ModelConfig | TextConfig | ParsingConfig  # sections that a model and a run must agree on
 
 
 def open_parent(config: RunConfig, out_dir: Path) -> ModelFolder | None:
@@ -63,6 +65,15 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
         *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, *VOCABULARY_SIZES)),
         *_clashes("text", config.text, parent.config.text, own=OWN_TEXT_KEYS),
     ]
+    if config.is_parser != (parent.config.parsing is not None):
+        kinds = ("a parser", "a translator")
+        found, wanted = kinds if parent.config.parsing is not None else kinds[::-1]
+        raise ConfigError(
+            f"train/adapt: the model in {parent.path} is {found}, and the recipe's data.format, {config.data.format}, "
+            f"makes {wanted}. Remedy: begin with {wanted}, or change data.format"
+        )
+    if parent.config.parsing is not None:
+        clashes += _clashes("parsing", config.parsing, parent.config.parsing, own=OWN_PARSING_KEYS)
     if clashes:
         raise ConfigError(
             f"train/adapt: the recipe differs from the model in {parent.path}, whose weights it begins with: "
@@ -75,7 +86,10 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
         for side in ("source_language", "target_language")
     }
     data = config.data.model_copy(update=languages)
-    together = config.model_copy(update={"model": model, "text": text, "data": data})
+    parsing = config.parsing
+    if parent.config.parsing is not None:
+        parsing = parent.config.parsing.model_copy(update=_stated(config.parsing, OWN_PARSING_KEYS))
+    together = config.model_copy(update={"model": model, "text": text, "data": data, "parsing": parsing})
     build(together.model_dump(), name=f"the recipe with the model in {parent.path}, which it begins with")
     return together
 
@@ -98,13 +112,13 @@ def overruled_sizes(config: RunConfig, parent: ModelFolder) -> str:
     )
 
 
-def _stated(section: ModelConfig | TextConfig, keys: tuple[str, ...]) -> dict[str, object]:
+def _stated(section: Shared, keys: tuple[str, ...]) -> dict[str, object]:
     """Those of the keys that the recipe names."""
     return {key: getattr(section, key) for key in keys if key in section.model_fields_set}
 
 
 def _clashes(
-    section: str, stated: ModelConfig | TextConfig, parent: ModelConfig | TextConfig, *, own: tuple[str, ...]
+    section: str, stated: Shared, parent: Shared, *, own: tuple[str, ...]
 ) -> list[str]:
     """Those of the keys that differ and are not the recipe's own, with both values."""
     return [
@@ -114,7 +128,7 @@ def _clashes(
     ]
 
 
-def _differing(stated: ModelConfig | TextConfig, parent: ModelConfig | TextConfig) -> list[str]:
+def _differing(stated: Shared, parent: Shared) -> list[str]:
     """The keys that the recipe names and the parent has otherwise, by the alphabet."""
     return [name for name in sorted(stated.model_fields_set) if getattr(stated, name) != getattr(parent, name)]
 

@@ -254,7 +254,8 @@ class Parser:
     ) -> "list[Hypothesis]":
         """The best output of each sentence."""
         limits = [self._limit(sentence) for sentence in sentences]
-        form = TreeForm(self.brackets, [sentence.leaves for sentence in sentences]) if self.constrained else None
+        leaves = [sentence.leaves for sentence in sentences]
+        form = TreeForm(self.brackets, leaves, self.parsing.max_openings) if self.constrained else None
         found = backend.search(
             [sentence.source_ids for sentence in sentences],
             prefixes=[()] * len(sentences),

@@ -142,6 +142,12 @@ class Translator:
         folders = [ModelFolder.open(Path(path)) for path in paths]
         if not folders:
             raise TranslationError("translate/translator: found no model folder; wanted one or more.")
+        for folder in folders:
+            if folder.config.parsing is not None:
+                raise TranslationError(
+                    f"translate/translator: {folder.path} is a parser, trained on trees; a translator is wanted. "
+                    "Use headway parse, or name another model."
+                )
         compute = Compute(device, engine, precision, threads, None if shortlist is None else Path(shortlist))
         return cls.around(load_backend(folders, compute=compute, on_notice=on_notice), folders)
 

@@ -170,6 +170,35 @@ def test_a_model_that_writes_trees_by_itself_is_left_alone():
             assert best.log_prob == 0.0
 
 
+@settings(max_examples=15, deadline=None)
+@given(SEEDS, st.sampled_from(list(METHODS)), st.sampled_from([1, 2]))
+def test_no_more_constituents_open_in_a_row_than_are_allowed(seed, method, most):
+    form = TreeForm(BRACKETS, FREE, max_openings=most)
+    predictor = TablePredictor(VOCAB_SIZE, seed=seed, end_bonus=-8.0)
+    results = search(predictor, *sources(*SOURCES), settings=METHODS[method], max_output_length_B=LIMITS, form=form)
+    for leaves, found in zip(FREE, results, strict=True):
+        for hypothesis in found:
+            assert is_tree(hypothesis.token_ids, leaves)
+            assert _longest_run(hypothesis.token_ids) <= most
+
+
+@settings(max_examples=7, deadline=None)
+@given(SEEDS)
+def test_a_wide_beam_with_few_openings_in_a_row_equals_exhaustive_search_among_such_trees(seed):
+    predictor = TablePredictor(VOCAB_SIZE, seed=seed)
+    form = TreeForm(BRACKETS, [(0, 0)], max_openings=1)
+    asked = SearchSettings(700, n_best=11)
+    (found,) = search(predictor, *sources([4]), settings=asked, max_output_length_B=[9], form=form)
+    every = exhaustive(predictor, (4, EOS_ID), (0, 0), 9, 0.6)
+    expected = [ids for _, ids in every if _longest_run(ids) <= 1][:11]
+    assert [hypothesis.token_ids for hypothesis in found] == expected
+
+
+def _longest_run(token_ids):
+    runs = itertools.groupby(token_ids, lambda token: token in BRACKETS.opening)
+    return max((len(list(run)) for opens, run in runs if opens), default=0)
+
+
 def test_a_limit_below_the_leaves_is_refused_with_the_sentence_and_the_numbers():
     with pytest.raises(TranslationError, match=r"sentence 3: 5 words.* 5 tokens.*needs 6"):
         run(3, SearchSettings(), limits=(12, 9, 5))
