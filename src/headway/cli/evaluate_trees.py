@@ -11,7 +11,7 @@ from headway.errors import MetricError
 
 if TYPE_CHECKING:
     from headway.metrics.evalb_parameters import Parameters
-    from headway.metrics.parseval import Figures, ParsevalScores, ParserComparison
+    from headway.metrics.parseval import Figures, ParserComparison, ParsevalScores
     from headway.metrics.tree_bootstrap import PairedF1
     from headway.trees.tree import Tree
 
@@ -106,7 +106,8 @@ def _warnings(scores: "ParsevalScores") -> list[str]:
 
 def _scores_text(scores: "ParsevalScores") -> str:
     cutoff = scores.parameters.cutoff_length
-    rows = [("figure", "words", "sentences", "scored", "recall", "precision", "F1", "95 % interval", "complete", "tags")]
+    heads = ("figure", "words", "sentences", "scored", "recall", "precision", "F1", "95 % interval", "complete", "tags")
+    rows: list[tuple[str, ...]] = [heads]
     for name, by_length in (("all", scores.all), ("evalb", scores.evalb)):
         rows.append(_row(name, "any", by_length.every_length))
         rows.append(_row(name, f"<= {cutoff}", by_length.up_to_cutoff))
@@ -134,9 +135,11 @@ def _row(name: str, words: str, figures: "Figures") -> tuple[str, ...]:
 
 
 def _comparison_text(comparison: "ParserComparison", *, cutoff: int) -> str:
-    rows = [("paired test, F1 of all", "baseline", "this", "difference", "95 % interval", "p")]
-    rows.append(_compared("any length", comparison.every_length))
-    rows.append(_compared(f"up to {cutoff} words", comparison.up_to_cutoff))
+    rows = [
+        ("paired test, F1 of all", "baseline", "this", "difference", "95 % interval", "p"),
+        _compared("any length", comparison.every_length),
+        _compared(f"up to {cutoff} words", comparison.up_to_cutoff),
+    ]
     note = f"p: how often chance alone gives a difference this large, by {comparison.num_bootstrap:,} resamples."
     return columns(rows, right={1, 2, 3, 4, 5}) + "\n" + note
 

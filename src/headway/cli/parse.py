@@ -136,7 +136,9 @@ def command(  # noqa: PLR0913 - one parameter an option
 def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> None:
     """Refuse tags from two places, and standard input for two things."""
     given = [
-        name for name, is_given in (("--tags", tags_file), ("--tagged", tagged), ("--from-trees", from_trees)) if is_given
+        name
+        for name, is_given in (("--tags", tags_file), ("--tagged", tagged), ("--from-trees", from_trees))
+        if is_given
     ]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} say where tags come from; wanted one.")

@@ -339,7 +339,9 @@ class SearchConfig(Section):
 class ParsingConfig(Section):
     """How trees become pairs, where ``data.format`` is trees: words as source, the tree as symbols as target."""
 
-    style: Literal["tags", "xx", "binary", "binary-xx"] = "tags"  # of symbols: a word is its tag, or XX; in two branches
+    style: Literal["tags", "xx", "binary", "binary-xx"] = (
+        "tags"  # of symbols: a word is its tag, or XX; in two branches
+    )
     tags: Literal["predicted", "given"] = "predicted"  # given: each word's tag is read with it, and is in its tree
     words: bool = True  # are read; false: given tags alone
     functions: Literal["strip", "keep"] = "strip"  # of labels: NP-SBJ becomes NP

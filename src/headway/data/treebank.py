@@ -18,8 +18,8 @@ from headway.trees.tree import Tree, with_tags
 def read_treebank(path: Path | str, parsing: ParsingConfig) -> Iterator[SentencePair]:
     """Yield a pair a tree: ``the_DT dog_NN`` and the tree's symbols, whose words it has not. Lines count trees.
 
-    The tags are in every source, whether the model reads them or not: scores of trees hang on them. Raises TreeError and
-    CorpusError as ``read_trees`` does, DataError for a tag that cannot stand beside its word.
+    The tags are in every source, whether the model reads them or not: scores of trees hang on them. Raises TreeError
+    and CorpusError as ``read_trees`` does, DataError for a tag that cannot stand beside its word.
     """
     for number, tree in enumerate(read_trees(path), 1):
         yield pair_of(tree, parsing, number=number, name=name_of(path))

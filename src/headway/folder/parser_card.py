@@ -24,7 +24,10 @@ class ParsedSet:
 def opening_of(parsing: ParsingConfig, version: str) -> str:
     """What the model does."""
     tags = "the tags of their words given" if parsing.tags == "given" else "their words alone"
-    return f"A Transformer encoder-decoder that writes the constituency trees of sentences, {tags}, made with Headway {version}."
+    return (
+        f"A Transformer encoder-decoder that writes the constituency trees of sentences, {tags}, made with Headway "
+        f"{version}."
+    )
 
 
 def usage_of(parsing: ParsingConfig, folder_name: str) -> list[str]:

@@ -70,6 +70,6 @@ def _ordered(counts: Counter[str]) -> list[str]:
 
 def _too_many(count: int, needed: int, room: int, key: str) -> TextError:
     return TextError(
-        f"text/symbols: found {count:,} symbols that need {needed:,} tokens, wanted {room:,} at most; every symbol is a "
-        f"token of its own. Remedy: set {key} to {needed} or more, or strip what makes so many (functions of labels)."
+        f"text/symbols: found {count:,} symbols that need {needed:,} tokens, wanted {room:,} at most; every symbol is "
+        f"a token of its own. Remedy: set {key} to {needed} or more, or strip what makes so many (functions of labels)."
     )

@@ -117,9 +117,7 @@ def _stated(section: Shared, keys: tuple[str, ...]) -> dict[str, object]:
     return {key: getattr(section, key) for key in keys if key in section.model_fields_set}
 
 
-def _clashes(
-    section: str, stated: Shared, parent: Shared, *, own: tuple[str, ...]
-) -> list[str]:
+def _clashes(section: str, stated: Shared, parent: Shared, *, own: tuple[str, ...]) -> list[str]:
     """Those of the keys that differ and are not the recipe's own, with both values."""
     return [
         f"{section}.{name} is {getattr(stated, name)!r}, there {getattr(parent, name)!r}"

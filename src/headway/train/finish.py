@@ -13,8 +13,8 @@ from headway.checkpoint.run_folder import describe_folder, epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
 from headway.folder.card import CorpusCounts, ScoredSet, write_card
-from headway.folder.parser_card import ParsedSet
 from headway.folder.contents import TrainingSummary, write_folder
+from headway.folder.parser_card import ParsedSet
 from headway.folder.weights import read_weights
 from headway.model.build import export_weights, load_weights
 from headway.train.events import Event, Finished, Interrupted, Notice, Stage

@@ -90,7 +90,9 @@ def validate(session: Session) -> Validation:
         perplexity=math.exp(min(nll, 700.0)),
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
-        f1=f1_of_symbols(translations, references, sources, session.config.parsing) if session.config.is_parser else None,
+        f1=f1_of_symbols(translations, references, sources, session.config.parsing)
+        if session.config.is_parser
+        else None,
     )
     seen = Seen(
         sources,

@@ -59,9 +59,7 @@ class NativeBackend:
         form: TreeForm | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source. Raises ModelError where the model gives no finite probability."""
-        other = self.serving(
-            settings, with_phrases=phrases is not None and any(phrases), with_form=form is not None
-        )
+        other = self.serving(settings, with_phrases=phrases is not None and any(phrases), with_form=form is not None)
         if other is not self:
             return other.search(
                 sources,

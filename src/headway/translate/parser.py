@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from headway.search.hypothesis import Hypothesis
     from headway.translate.backend import Backend, Ids
 
+NO_REPAIRS = Repairs()
+
 
 @dataclass(frozen=True, slots=True)
 class Parse:
@@ -36,7 +38,7 @@ class Parse:
 
     tree: Tree | None
     symbols: tuple[str, ...] = ()
-    repairs: Repairs = Repairs()
+    repairs: Repairs = NO_REPAIRS
     score: float = 0.0
     log_prob: float = 0.0
     is_cut: bool = False
@@ -172,7 +174,7 @@ class Parser:
         backend = self.backend.serving(settings, with_phrases=False, with_form=self.constrained)
         budget = batch_tokens or backend.batch_tokens
         lengths = [len(prepared[place].source_ids) for place in places]
-        for batch in plan_batches(lengths, batch_tokens=budget // settings.width):
+        for batch in plan_batches(lengths, batch_tokens=budget // max(settings.width, 1)):
             chosen = [places[i] for i in batch]
             found = self._search(backend, [prepared[place] for place in chosen], settings)
             for place, hypothesis in zip(chosen, found, strict=True):
@@ -187,7 +189,9 @@ class Parser:
     ) -> list[_Sentence]:
         """Each sentence as the model reads it."""
         if isinstance(sentences, str) or any(isinstance(words, str) for words in sentences):
-            raise TranslationError("translate/parser: found a string; wanted sentences as lists of words: text.split().")
+            raise TranslationError(
+                "translate/parser: found a string; wanted sentences as lists of words: text.split()."
+            )
         self._check_tags(sentences, tags)
         before = self._corpus_ids(corpus_tags, len(sentences))
         texts = [
@@ -249,9 +253,7 @@ class Parser:
         ids = (self._ids.get(symbol_of(tag), PAD_ID) if tag else PAD_ID for tag in tags)
         return tuple(token_id if token_id in leaves else PAD_ID for token_id in ids)
 
-    def _search(
-        self, backend: "Backend", sentences: list[_Sentence], settings: SearchSettings
-    ) -> "list[Hypothesis]":
+    def _search(self, backend: "Backend", sentences: list[_Sentence], settings: SearchSettings) -> "list[Hypothesis]":
         """The best output of each sentence."""
         limits = [self._limit(sentence) for sentence in sentences]
         leaves = [sentence.leaves for sentence in sentences]
@@ -271,19 +273,15 @@ class Parser:
         if most is not None and max(length, len(sentence.words) + 1) > most:
             raise TranslationError(
                 f"translate/parser: a sentence of {len(sentence.words):,} words has {length:,} tokens, end of sentence "
-                f"counted; the model has {most:,} positions. Parse it in parts, or take a model without learned positions."
+                f"counted; the model has {most:,} positions. Parse it in parts, or take a model without learned ones."
             )
         limit = length + self.search.max_extra_tokens
         return limit if most is None else min(limit, most)
 
     def _parse_of(self, sentence: _Sentence, hypothesis: "Hypothesis") -> Parse:
         """The tree of an output."""
-        symbols = tuple(
-            "" if token_id == UNK_ID else self._symbols[token_id] for token_id in hypothesis.token_ids[:-1]
-        )
-        found = delinearise(
-            symbols, sentence.words, sentence.tags, style=self.parsing.style, phrases=self._phrases
-        )
+        symbols = tuple("" if token_id == UNK_ID else self._symbols[token_id] for token_id in hypothesis.token_ids[:-1])
+        found = delinearise(symbols, sentence.words, sentence.tags, style=self.parsing.style, phrases=self._phrases)
         return Parse(
             found.tree,
             symbols=symbols,
@@ -299,8 +297,8 @@ class Parser:
 def brackets_of(tokenizer: Tokenizer) -> Brackets:
     """Which tokens of a vocabulary of symbols open, close and fill constituents.
 
-    A symbol opens when its closing one is there too; the others that do not close are leaves. A tag that is the label of
-    phrases as well has no leaf of its own.
+    A symbol opens when its closing one is there too; the others that do not close are leaves. A tag that is the label
+    of phrases as well has no leaf of its own.
     """
     ids = {name.removeprefix(" "): token_id for token_id, name in enumerate(tokenizer.names) if name.startswith(" ")}
     opening = {symbol: token_id for symbol, token_id in ids.items() if closing_of(symbol) in ids}

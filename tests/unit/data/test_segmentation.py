@@ -14,6 +14,7 @@ from headway.data.segmentation import Segmentation
 from headway.data.store import Store, StoreWriter
 from headway.errors import ConfigError
 from headway.text.bpe import learn_bpe
+from headway.text.reserved import EOS_ID, UNK_ID
 
 PAIRS = 101
 WORDS = ["lower", "lowest", "newer", "newest", "wider", "höchste", "東京都"]
@@ -143,3 +144,31 @@ def test_no_sentence_gets_longer_than_the_model_may_take(texts, tokenizers, stor
 def test_dropout_with_a_vocabulary_without_merges_is_an_error_before_anything_is_read(model):
     with pytest.raises(ConfigError, match=rf"bpe_dropout is 0\.3 and model is {model}.*set text\.model to bpe"):
         config_of(f"text.model={model}")
+
+
+def test_word_dropout_makes_source_tokens_unknown_anew_in_every_epoch_and_leaves_targets(tokenizers, store):
+    segmentation = segmentation_of(tokenizers, "text.bpe_dropout=0", "text.word_dropout=0.2")
+    rows = np.arange(PAIRS)
+    plain = collate(store, rows)
+    drawn, again, later = (collate(store, rows, segmentation=segmentation, epoch=epoch) for epoch in (2, 2, 3))
+    assert (drawn.source_BS == again.source_BS).all()
+    assert (drawn.source_BS != later.source_BS).any()
+    assert (drawn.target_out_BT == plain.target_out_BT).all()
+    changed = drawn.source_BS != plain.source_BS
+    assert (drawn.source_BS[changed] == UNK_ID).all()
+    real = plain.source_BS > EOS_ID
+    assert not (changed & ~real).any()
+    share = changed.sum().item() / real.sum().item()
+    assert abs(share - 0.2) < 4 * (0.2 * 0.8 / real.sum().item()) ** 0.5
+
+
+def test_word_dropout_never_touches_tags():
+    tagged = learn_bpe(WORDS, vocab_size=293, tags=["en"])
+    segmentation = segmentation_of((tagged, tagged), "text.bpe_dropout=0", "text.word_dropout=0.9")
+    ids = np.asarray([tagged.tag_id("en"), 7, 8, 9, 10, 11], np.uint32)
+    alone = SimpleNamespace(
+        source_ids=ids, source_offsets=np.asarray([0, 6]), target_ids=ids, target_offsets=np.asarray([0, 6])
+    )
+    for epoch in range(5):
+        source, _ = segmentation.draw(alone, np.asarray([0]), epoch=epoch)
+        assert source.lists()[0][0] == tagged.tag_id("en")

@@ -24,7 +24,9 @@ def tokenizer():
 
 @given(WORDS, st.data())
 def test_words_and_tags_are_joined_and_parted_without_loss(words, data):
-    tags = [data.draw(st.text(CHARACTERS, min_size=1, max_size=3).map(lambda tag: tag.replace("_", "-"))) for _ in words]
+    tags = [
+        data.draw(st.text(CHARACTERS, min_size=1, max_size=3).map(lambda tag: tag.replace("_", "-"))) for _ in words
+    ]
     assert split_tagged(join_tagged(words, tags)) == (words, tags)
 
 
@@ -86,4 +88,3 @@ def test_bpe_dropout_takes_words_apart_and_leaves_their_tags_in_their_places(tok
         parts = [[int(token) for token in part.split()] for part in words.split("|")]
         assert [tokenizer.decode(part) for part in parts] == ["the", "house", "the", "blue"]
         assert [part[-1] for part in parts] == [ids[place] for place in range(len(ids)) if ids[place] < 9]
-

@@ -1,0 +1,242 @@
+"""Sentences to trees: with a model that knows nothing, whose every output is a tree all the same."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.config.schema import ModelConfig, ParsingConfig, SearchConfig
+from headway.errors import ModelError, TextError, TranslationError
+from headway.folder.contents import FolderConfig, write_folder
+from headway.model.build import build_transformer, export_weights
+from headway.search.tree_form import Brackets
+from headway.text.bpe import learn_bpe
+from headway.text.symbols import learn_symbols
+from headway.text.tagged_words import token_name
+from headway.translate.backend import model_backend
+from headway.translate.compute import Compute
+from headway.translate.evaluate_parser import evaluate_parser, f1_of_symbols
+from headway.translate.parser import Parser, brackets_of
+from headway.translate.translator import Translator
+from headway.trees.linear import linearise
+
+TAGS = ["DT", "NN", "VBZ", ".", "``"]
+SYMBOLS = ["S NP DT NN /NP VP VBZ /VP . /S", "`` S VBZ /S", "NP NN /NP"]
+XX = ["S NP XX /NP VP XX /VP /S"]
+WORDS = st.lists(st.sampled_from(["the", "dog", "(", ")", "sleeps", ".", "x_y", "日本"]), max_size=11)
+
+
+def source_tokenizer():
+    return learn_bpe(["the dog sleeps ."] * 3, vocab_size=300, tags=[token_name(tag) for tag in TAGS])
+
+
+def model_config(source, target, **sizes):
+    return ModelConfig(
+        vocab_size=target.vocab_size,
+        source_vocab_size=source.vocab_size,
+        d_model=8,
+        d_ff=13,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        embedding_sharing="none",
+        dropout=0.0,
+        **sizes,
+    )
+
+
+def parser_of(*, seed=1, symbols=SYMBOLS, extra=70, max_source_tokens=23, **parsing):
+    source, target = source_tokenizer(), learn_symbols(symbols, vocab_size=53)
+    model = build_transformer(model_config(source, target), seed=seed).eval()
+    return Parser(
+        model_backend(model, torch.device("cpu")),
+        source,
+        target,
+        parsing=ParsingConfig(**parsing),
+        max_source_tokens=max_source_tokens,
+        search=SearchConfig(beam_size=2, max_extra_tokens=extra),
+    )
+
+
+@settings(max_examples=15)
+@given(st.lists(WORDS, max_size=4), st.integers(1, 5), st.booleans())
+def test_every_sentence_gets_a_tree_over_its_words_that_needed_no_repair(sentences, seed, is_greedy):
+    parses = parser_of(seed=seed).parse(sentences, beam_size=1 if is_greedy else 3)
+    assert len(parses) == len(sentences)
+    for words, parse in zip(sentences, parses, strict=True):
+        if not words:
+            assert parse.tree is None
+            continue
+        assert parse.tree.label == "TOP"
+        assert list(parse.tree.words()) == words
+        assert parse.repairs.total == 0
+        assert set(parse.tree.tags()) <= set(TAGS)
+        assert linearise(parse.tree) == list(parse.symbols)
+
+
+@settings(max_examples=10)
+@given(WORDS.filter(bool), st.integers(1, 5))
+def test_without_the_rules_every_output_is_mended_and_the_mending_is_counted(words, seed):
+    parser = parser_of(seed=seed, constrained=False)
+    (parse,) = parser.parse([words])
+    assert list(parse.tree.words()) == words
+    assert (parse.repairs.total == 0) == (linearise(parse.tree) == list(parse.symbols))
+
+
+@settings(max_examples=10)
+@given(WORDS.filter(bool), st.data())
+def test_given_tags_are_in_the_tree_and_unknown_or_missing_ones_are_left_open(words, data):
+    own = [data.draw(st.sampled_from([*TAGS, "", "UNSEEN"])) for _ in words]
+    (parse,) = parser_of().parse([words], tags=[own])
+    for tag, found, symbol in zip(own, parse.tree.tags(), leaves(parse), strict=True):
+        assert found == (tag or symbol)
+        assert symbol == tag or tag in ("", "UNSEEN")
+
+
+def leaves(parse):
+    return [symbol for symbol in parse.symbols if symbol in TAGS]
+
+
+def test_a_model_that_reads_tags_sees_them_and_refuses_sentences_without():
+    parser = parser_of(tags="given", style="xx", symbols=XX)  # whose outputs have no tags to differ by
+    assert parser.needs_tags
+    first, second = (parser.parse([["dog", "dog"]], tags=[[tag, tag]])[0] for tag in ("NN", "VBZ"))
+    assert first.log_prob != second.log_prob
+    assert parser.parse([["dog"]], tags=[["UNSEEN"]])[0].num_unknown == 1
+    with pytest.raises(TranslationError, match="found no tags"):
+        parser.parse([["dog"]])
+
+
+def test_a_style_that_hides_tags_shows_those_that_are_given():
+    parser = parser_of(symbols=XX, style="xx")
+    free, tagged = parser.parse([["the", "dog"]])[0], parser.parse([["the", "dog"]], tags=[["DT", "NN"]])[0]
+    assert free.symbols == tagged.symbols
+    assert free.tree.tags() == ("XX", "XX")
+    assert tagged.tree.tags() == ("DT", "NN")
+
+
+def test_300_words_are_parsed_whole_and_flagged():
+    (parse,) = parser_of(extra=300).parse([["the", "dog", "sleeps"] * 100], beam_size=1)
+    assert len(parse.tree.words()) == 300
+    assert parse.is_long
+
+
+def test_the_other_sentences_change_nothing_and_neither_does_the_budget():
+    sentences = [["dog"], ["the", "dog", "sleeps", "."], [], ["the"] * 7]
+    parser = parser_of()
+    together = parser.parse(sentences)
+    assert [parser.parse([words])[0].tree for words in sentences] == [parse.tree for parse in together]
+    assert [parse.tree for parse in parser.parse(sentences, batch_tokens=1)] == [parse.tree for parse in together]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "error", "message"),
+    [
+        ("the dog", {}, TranslationError, "found a string"),
+        (["the dog"], {}, TranslationError, "found a string"),
+        ([["the dog"]], {}, TextError, "'the dog'"),
+        ([["dog"]], {"tags": []}, TranslationError, "tags for 0 sentences, and 1"),
+        ([["dog"], ["a", "b"]], {"tags": [["NN"], ["NN"]]}, TranslationError, "sentence 2 has 2 words and 1 tags"),
+        ([["dog"]], {"corpus_tags": "wsj"}, TranslationError, "corpus tag 'wsj'"),
+        ([["dog"]], {"corpus_tags": ["", ""]}, TranslationError, "2 corpus tags for 1 sentences"),
+        ([["dog"]], {"beam_size": 0}, TranslationError, "beam size is 0"),
+    ],
+)
+def test_what_is_no_request_is_refused(sentences, options, error, message):
+    with pytest.raises(error, match=message):
+        parser_of().parse(sentences, **options)
+
+
+def test_brackets_are_found_by_the_names_of_symbols():
+    tokenizer = learn_symbols(["NP NN /NP \\/ / /X", "S /S"], vocab_size=53, tags=["wsj"])
+    ids = {name.strip(): place for place, name in enumerate(tokenizer.names)}
+    found = brackets_of(tokenizer)
+    assert set(zip(found.opening, found.closing, strict=True)) == {
+        (ids["NP"], ids["/NP"]),
+        (ids["S"], ids["/S"]),
+    }
+    assert set(found.leaves) == {ids[symbol] for symbol in ("NN", "\\/", "/", "/X")}
+    assert found == Brackets(found.opening, found.closing, found.leaves, tokenizer.vocab_size)
+
+
+def write_parser(path, *, seed=1, parsing=None, positions="sinusoidal"):
+    source, target = source_tokenizer(), learn_symbols(SYMBOLS, vocab_size=53)
+    config = model_config(source, target, positions=positions, max_positions=31)
+    write_folder(
+        path,
+        config=FolderConfig(
+            model=config,
+            max_source_tokens=23,
+            text={"shared_vocabulary": False},
+            search=SearchConfig(beam_size=2, max_extra_tokens=70),
+            parsing=parsing or ParsingConfig(),
+        ),
+        weights=export_weights(build_transformer(config, seed=seed)),
+        source_tokenizer=source,
+        target_tokenizer=target,
+        card="A parser.",
+    )
+    return path
+
+
+def test_a_folder_opens_as_a_parser_and_never_as_a_translator(tmp_path):
+    path = write_parser(tmp_path / "one")
+    parser = Parser.from_folder(path)
+    assert parser.constrained
+    assert parser.parse([["the", "dog"]])[0].tree == parser_of().parse([["the", "dog"]])[0].tree
+    assert not Parser.from_folder(path, constrained=False).constrained
+    with pytest.raises(TranslationError, match="is a parser, trained on trees"):
+        Translator.from_folder(path)
+
+
+def test_several_models_parse_together(tmp_path):
+    paths = [write_parser(tmp_path / str(seed), seed=seed) for seed in (1, 2)]
+    single, both, twice = (
+        Parser.from_folders(chosen).parse([["the", "dog"]])[0] for chosen in (paths[:1], paths, paths[:1] * 2)
+    )
+    assert twice.tree == single.tree
+    assert twice.log_prob == pytest.approx(single.log_prob, abs=1e-5)
+    assert both.log_prob != pytest.approx(single.log_prob, abs=1e-5)
+    other = write_parser(tmp_path / "xx", parsing=ParsingConfig(style="xx"))
+    with pytest.raises(TranslationError, match=r"differs from .* in parsing\.style"):
+        Parser.from_folders([paths[0], other])
+
+
+def test_too_few_positions_are_told_and_no_sentence_is_cut(tmp_path):
+    parser = Parser.from_folder(write_parser(tmp_path / "learned", positions="learned"))
+    assert parser.parse([["the"] * 7])[0].tree.words() == ("the",) * 7
+    with pytest.raises((TranslationError, ModelError), match="the model has 31 positions"):
+        parser.parse([["the"] * 31])
+
+
+def test_a_search_among_trees_is_not_the_engines(tmp_path):
+    pytest.importorskip("headway_native", reason="headway-native is not built here")
+    path = write_parser(tmp_path / "one")
+    native = Compute(device="cpu", engine="native", precision="float32")
+    with pytest.raises(TranslationError, match=r"no rules for trees\. Leave --engine native out"):
+        Parser.from_folder(path, compute=native).parse([["the", "dog"]])
+    free = Parser.from_folder(path, compute=native, constrained=False).parse([["the", "dog"]])[0]
+    torch_free = Parser.from_folder(path, compute=Compute(engine="torch"), constrained=False).parse([["the", "dog"]])[0]
+    assert free.symbols == torch_free.symbols
+
+
+def test_f1_is_100_for_the_references_themselves_and_falls_with_a_wrong_bracket():
+    sources = ["the_DT dog_NN sleeps_VBZ ._.", "", "a_DT dog_NN"]
+    right = ["S NP DT NN /NP VP VBZ /VP . /S", "", "NP DT NN /NP"]
+    assert f1_of_symbols(right, right, sources, ParsingConfig()) == 100.0
+    wrong = ["S NP DT /NP VP NN VBZ /VP . /S", "", "NP DT NN /NP"]
+    assert f1_of_symbols(wrong, right, sources, ParsingConfig()) == pytest.approx(50.0)  # S and NP of 4, of 4
+    mended = ["S NP DT NN /NP VP VBZ", "", "NP DT NN NN /NP"]  # closed at the end; a tag too many is dropped
+    assert f1_of_symbols(mended, right, sources, ParsingConfig()) == 100.0
+
+
+def test_an_evaluation_counts_what_was_mended_and_what_has_no_words():
+    sources, references = ["the_DT dog_NN", "", "x_y_NN"], ["NP DT NN /NP", "", "NP NN /NP"]
+    found = evaluate_parser(parser_of(constrained=False, seed=3), sources, references)
+    assert found.num_empty == 1
+    assert found.num_repaired == 2
+    assert any("2 of 3 outputs were no trees" in warning for warning in found.warnings)
+    assert found.scores.all.every_length.num_sentences == 2
+    table = found.to_dict()
+    assert table["tags"] == "predicted"
+    assert "sentences" not in table
