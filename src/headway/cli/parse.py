@@ -1,7 +1,8 @@
 """``headway parse``: sentences in, trees out."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from headway.translate.compute import Compute
 
 if TYPE_CHECKING:
     from headway.translate.parser import Parse, Parser
+    from headway.trees.tree import Tree
 
     Sentence = tuple[list[str], list[str] | None]
 
@@ -70,7 +72,7 @@ class Notes:
     type=click.Path(path_type=Path),
     help="The model folder; of several the mean probabilities count.",
 )
-@click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
+@click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz ...), or folder of drawings.")
 @click.option("--tags", "tags_file", metavar="FILE", help="The tags of each line's words, line by line.")
 @click.option("--tagged", is_flag=True, help="Words come with their tags: the_DT dog_NN.")
 @click.option("--from-trees", is_flag=True, help="FILE holds trees: their sentences are parsed, with their tags.")
@@ -78,7 +80,11 @@ class Notes:
 @click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral. [the model's]")
 @click.option("--unconstrained", is_flag=True, help="Take what the model writes, and mend it; else search among trees.")
 @click.option("--pretty", is_flag=True, help="Trees over several lines, indented, with a blank line after each.")
-@click.option("--draw", type=click.Choice(["text", "svg"]), help="Drawings in place of brackets.")
+@click.option(
+    "--draw",
+    type=click.Choice(["text", "svg"]),
+    help="Drawings in place of brackets. svg: a file a sentence, 1.svg, 2.svg ..., in the folder --output.",
+)
 @tag_option
 @computing_options
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Padded source tokens times beam computed at once.")
@@ -108,6 +114,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     _check_options(file, tags_file, tagged=tagged, from_trees=from_trees)
     if pretty and draw:
         raise click.UsageError("--pretty and --draw are two ways to write a tree; wanted one.")
+    if draw == "svg" and output == STANDARD_STREAM:
+        raise click.UsageError("--draw svg writes a file a sentence; name a folder for them with --output.")
     sentences = _sentences(file, tags_file, tagged=tagged, from_trees=from_trees)
     parser = _load(models, compute, unconstrained=unconstrained)
     if parser.needs_tags and not (tags_file or tagged or from_trees):
@@ -116,7 +124,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             "Give --tags FILE, --tagged with word_TAG, or --from-trees with a file of trees."
         )
     notes, number = Notes(), 0
-    with open_writer(output) as writer:
+    with _writing(output, draw or ("pretty" if pretty else "line")) as write:
         while chunk := list(islice(sentences, CHUNK)):
             parses = parser.parse(
                 [words for words, _ in chunk],
@@ -129,8 +137,36 @@ def command(  # noqa: PLR0913 - one parameter an option
             for parse in parses:
                 number += 1
                 notes.add(number, parse)
-                writer.write(_written(parse, pretty=pretty, draw=draw))
+                write(number, parse.tree)
     notes.tell()
+
+
+@contextmanager
+def _writing(output: str, form: str) -> "Generator[Callable[[int, Tree | None], None]]":
+    """What writes the tree of a sentence, by its number, in this form; nothing but a line end where there is none."""
+    from headway.trees.brackets import pretty_print
+    from headway.trees.draw import draw_svg, draw_text
+
+    if form == "svg":
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def draw(number: int, tree: "Tree | None") -> None:
+            if tree is not None:
+                (folder / f"{number}.svg").write_text(draw_svg(tree), encoding="utf-8")
+
+        yield draw
+        return
+    forms: dict[str, Callable[[Tree], str]] = {"pretty": pretty_print, "text": draw_text}
+    with open_writer(output) as file:
+
+        def write(_: int, tree: "Tree | None") -> None:
+            if tree is None or form == "line":
+                file.write(f"{'' if tree is None else tree}\n")
+            else:
+                file.write(f"{forms[form](tree)}\n\n")
+
+        yield write
 
 
 def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> None:
@@ -183,14 +219,3 @@ def _sentences(file: str, tags_file: str | None, *, tagged: bool, from_trees: bo
             yield [unescape_word(word) for word in words], tags
         else:
             yield [unescape_word(word) for word in line.split()], None
-
-
-def _written(parse: "Parse", *, pretty: bool, draw: str | None) -> str:
-    """A parse as it is asked for, with its line end."""
-    from headway.trees.brackets import pretty_print
-
-    if parse.tree is None:
-        return "\n"
-    if pretty:
-        return f"{pretty_print(parse.tree)}\n\n"
-    return f"{parse.tree}\n"

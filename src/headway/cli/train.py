@@ -207,7 +207,16 @@ def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, group:
     if group.is_first:
         tags = [corpus.tag for corpus in config.data.corpora]
         tag = f" --tag {tags[0]}" if tags and all(tags) else ""  # without one, such a model refuses text
-        click.echo(f"Translate: echo 'Your text.' | headway translate -m {shlex.quote(str(folder))}{tag}", err=True)
+        click.echo(_say_how_to_use(config, folder) + tag, err=True)
+
+
+def _say_how_to_use(config: RunConfig, folder: Path) -> str:
+    name = shlex.quote(str(folder))
+    if not config.is_parser:
+        return f"Translate: echo 'Your text.' | headway translate -m {name}"
+    if config.parsing.tags == "given":
+        return f"Parse: echo 'The_DT dog_NN sleeps_VBZ ._.' | headway parse --tagged -m {name}"
+    return f"Parse: echo 'The dog sleeps .' | headway parse -m {name}"
 
 
 def _say_how_to_go_on(group: "Group", *, started: bool) -> None:

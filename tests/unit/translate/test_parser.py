@@ -1,61 +1,21 @@
 """Sentences to trees: with a model that knows nothing, whose every output is a tree all the same."""
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.config.schema import ModelConfig, ParsingConfig, SearchConfig
+from headway.config.schema import ParsingConfig
 from headway.errors import ModelError, TextError, TranslationError
-from headway.folder.contents import FolderConfig, write_folder
-from headway.model.build import build_transformer, export_weights
 from headway.search.tree_form import Brackets
-from headway.text.bpe import learn_bpe
 from headway.text.symbols import learn_symbols
-from headway.text.tagged_words import token_name
-from headway.translate.backend import model_backend
 from headway.translate.compute import Compute
 from headway.translate.evaluate_parser import evaluate_parser, f1_of_symbols
 from headway.translate.parser import Parser, brackets_of
 from headway.translate.translator import Translator
 from headway.trees.linear import linearise
+from random_parser import TAGS, XX, parser_of, write_parser
 
-TAGS = ["DT", "NN", "VBZ", ".", "``"]
-SYMBOLS = ["S NP DT NN /NP VP VBZ /VP . /S", "`` S VBZ /S", "NP NN /NP"]
-XX = ["S NP XX /NP VP XX /VP /S"]
 WORDS = st.lists(st.sampled_from(["the", "dog", "(", ")", "sleeps", ".", "x_y", "日本"]), max_size=11)
-
-
-def source_tokenizer():
-    return learn_bpe(["the dog sleeps ."] * 3, vocab_size=300, tags=[token_name(tag) for tag in TAGS])
-
-
-def model_config(source, target, **sizes):
-    return ModelConfig(
-        vocab_size=target.vocab_size,
-        source_vocab_size=source.vocab_size,
-        d_model=8,
-        d_ff=13,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        embedding_sharing="none",
-        dropout=0.0,
-        **sizes,
-    )
-
-
-def parser_of(*, seed=1, symbols=SYMBOLS, extra=70, max_source_tokens=23, **parsing):
-    source, target = source_tokenizer(), learn_symbols(symbols, vocab_size=53)
-    model = build_transformer(model_config(source, target), seed=seed).eval()
-    return Parser(
-        model_backend(model, torch.device("cpu")),
-        source,
-        target,
-        parsing=ParsingConfig(**parsing),
-        max_source_tokens=max_source_tokens,
-        search=SearchConfig(beam_size=2, max_extra_tokens=extra),
-    )
 
 
 @settings(max_examples=15)
@@ -157,26 +117,6 @@ def test_brackets_are_found_by_the_names_of_symbols():
     }
     assert set(found.leaves) == {ids[symbol] for symbol in ("NN", "\\/", "/", "/X")}
     assert found == Brackets(found.opening, found.closing, found.leaves, tokenizer.vocab_size)
-
-
-def write_parser(path, *, seed=1, parsing=None, positions="sinusoidal"):
-    source, target = source_tokenizer(), learn_symbols(SYMBOLS, vocab_size=53)
-    config = model_config(source, target, positions=positions, max_positions=31)
-    write_folder(
-        path,
-        config=FolderConfig(
-            model=config,
-            max_source_tokens=23,
-            text={"shared_vocabulary": False},
-            search=SearchConfig(beam_size=2, max_extra_tokens=70),
-            parsing=parsing or ParsingConfig(),
-        ),
-        weights=export_weights(build_transformer(config, seed=seed)),
-        source_tokenizer=source,
-        target_tokenizer=target,
-        card="A parser.",
-    )
-    return path
 
 
 def test_a_folder_opens_as_a_parser_and_never_as_a_translator(tmp_path):

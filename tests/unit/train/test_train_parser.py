@@ -1,0 +1,152 @@
+"""Runs that train parsers: F1 at validations, the folder and its card, corpora with tags, runs that begin with one."""
+
+import json
+
+import pytest
+
+from headway.config.load import load_text
+from headway.errors import ConfigError, DataError, TextError
+from headway.folder.contents import ModelFolder
+from headway.train.events import DataReady, Finished, Notice, Validated, Warned
+from headway.train.run import train
+from headway.translate.compute import Compute
+from headway.translate.parser import Parser
+from headway.trees.brackets import read_trees
+from headway.trees.linear import rooted
+from toy_treebank import treebank
+
+RECIPE = """
+[data]
+format = "trees"
+train_source = "one.trees"
+validation_source = "one.trees"
+[clean]
+drop_duplicates = false
+[parsing]
+tags = "given"
+[text]
+shared_vocabulary = false
+[model]
+vocab_size = 97
+source_vocab_size = 331
+d_model = 16
+d_ff = 23
+num_heads = 2
+num_encoder_layers = 1
+num_decoder_layers = 1
+dropout = 0.0
+embedding_sharing = "target"
+[train]
+max_steps = 60
+batch_tokens = 257
+warmup_steps = 13
+learning_rate = 0.02
+label_smoothing = 0.0
+validate_every = 60
+checkpoint_every = 60
+precision = "float32"
+threads = 1
+best_by = "f1"
+average = "none"
+[search]
+beam_size = 2
+max_extra_tokens = 53
+"""
+ONE = "(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (NP (DT a) (NN star)) (PP (IN of) (NP (NNP Bo))))) (. .)))"
+NEW = "(TOP (SQ (VBZ Is) (NP (DT a) (NN star)) (. ?)))"
+
+
+def run(folder, out="run", recipe=RECIPE, overrides=()):
+    return list(train(load_text(recipe, overrides=overrides), folder, out_dir=folder / out))
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """A run over a treebank of one tree: its folder, and its events."""
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "one.trees").write_text(f"{ONE}\n", encoding="utf-8")
+    return folder, run(folder)
+
+
+def test_a_treebank_of_one_tree_is_learnt(one):
+    folder, events = one
+    (validated,) = [event for event in events if isinstance(event, Validated)]
+    assert validated.f1 == 100.0
+    (tree,) = read_trees([ONE])
+    (parse,) = Parser.from_folder(folder / "run").parse([tree.words()], tags=[tree.tags()])
+    assert parse.tree == rooted(tree)
+    by_torch = Compute(engine="torch")
+    (free,) = Parser.from_folder(folder / "run", compute=by_torch, constrained=False).parse(
+        [tree.words()], tags=[tree.tags()]
+    )
+    assert free.tree == rooted(tree)
+    assert free.repairs.total == 0
+    assert free.log_prob == pytest.approx(parse.log_prob, abs=1e-4)
+
+
+def test_what_the_run_writes_tells_of_a_parser(one):
+    folder, events = one
+    assert ModelFolder.open(folder / "run").config.parsing.tags == "given"
+    card = (folder / "run" / "README.md").read_text(encoding="utf-8")
+    for text in ("constituency trees", "headway parse", "| one.trees | 1 | given | 100.00", "whole, and worse"):
+        assert text in card
+    assert "BLEU" not in card
+    lines = [
+        json.loads(line) for line in (folder / "run" / "training" / "metrics.jsonl").read_text().split("\n") if line
+    ]
+    assert [line["f1"] for line in lines if line["event"] == "validation"] == [100.0]
+    assert not [event for event in events if isinstance(event, Warned) and event.kind != "overlap"]
+    assert not [event for event in events if isinstance(event, Notice) and "BLEU" in event.text]
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.evaluation.scores.all.every_length.f1 == 100.0
+    assert finished.evaluation.tags_given
+
+
+def test_a_run_that_begins_with_a_parser_needs_room_for_new_symbols_and_tags(one):
+    folder, _ = one
+    (folder / "new.trees").write_text(f"{ONE}\n{NEW}\n", encoding="utf-8")
+    overrides = [
+        f"train.init={folder / 'run'}",
+        "data.train_source=new.trees",
+        "train.max_steps=2",
+        "train.validate_every=2",
+        "train.warmup_steps=1",
+    ]
+    with pytest.raises(DataError, match=r"lacks 2 symbols of the trees to train on: /SQ, SQ;"):
+        run(folder, "again", overrides=overrides)
+    with pytest.raises(TextError, match=r"train\.extend_vocabulary to 2"):
+        run(folder, "again", overrides=[*overrides, "train.extend_vocabulary=1"])
+    events = run(folder, "again", overrides=[*overrides, "train.extend_vocabulary=5"])
+    (ready,) = [event for event in events if isinstance(event, DataReady)]
+    old = ModelFolder.open(folder / "run")
+    assert ready.prepared.target_tokenizer.names == [*old.target_tokenizer.names, " /SQ", " SQ"]
+    assert list(ready.prepared.source_tokenizer.names[: old.source_tokenizer.vocab_size]) == list(
+        old.source_tokenizer.names
+    )
+    assert isinstance(events[-1], Finished)
+
+
+def test_a_run_that_begins_with_a_parser_reads_and_writes_as_it_does(one):
+    folder, _ = one
+    with pytest.raises(ConfigError, match=r"parsing\.style is 'xx', there 'tags'"):
+        run(folder, "other", overrides=[f"train.init={folder / 'run'}", "parsing.style=xx"])
+
+
+def test_corpora_of_trees_may_have_weights_and_tags(tmp_path):
+    trees = treebank(7, 23)
+    (tmp_path / "news.trees").write_text("".join(f"{tree}\n" for tree in trees[:13]), encoding="utf-8")
+    (tmp_path / "bio.trees").write_text("".join(f"{tree}\n" for tree in trees[13:]), encoding="utf-8")
+    recipe = RECIPE.replace('train_source = "one.trees"\nvalidation_source = "one.trees"', "held_out_share = 0.2")
+    corpora = '[[data.corpora]]\nsource = "news.trees"\ntag = "news"\nweight = 2.0\n'
+    corpora += '[[data.corpora]]\nsource = "bio.trees"\ntag = "bio"\n'
+    recipe = recipe.replace("[clean]", f"{corpora}[clean]")
+    run(tmp_path, recipe=recipe, overrides=["train.max_steps=3", "train.warmup_steps=1", "train.validate_every=3"])
+    parser = Parser.from_folder(tmp_path / "run")
+    assert parser.tags == ("news", "bio")
+    words, tags = ["Bo", "sees", "Ann", "."], ["NNP", "VBZ", "NNP", "."]
+    first, second = (
+        parser.parse([words], tags=[tags], corpus_tags=corpus_tag, beam_size=1)[0].log_prob
+        for corpus_tag in ("news", "bio")
+    )
+    assert first != second
