@@ -1,6 +1,6 @@
 """Outputs that are trees, as a search is told of them; no torch.
 
-A tree is written depth first: a token opens a constituent, another closes it, and a leaf stands for one word.
+A tree is written depth first: a token opens a node, another closes it, and a leaf stands for one word.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class Brackets:
 
 @dataclass(frozen=True, slots=True)
 class TreeForm:
-    """What every output must be: constituents that are closed, none of them empty, and exactly these leaves.
+    """What every output must be: nodes that are closed, none of them empty, and exactly these leaves.
 
     ``leaves_B`` has a token for each leaf of each sentence, 0 (PAD) where any leaf may stand. ``max_openings``: so many
-    constituents may open in a row. Without such a rule a search that finds every leaf improbable puts it off, opening
-    one constituent in another, up to the limit.
+    nodes may open in a row. Without such a rule a search that finds every leaf improbable puts it off, opening
+    one node in another, up to the limit.
     """
 
     brackets: Brackets

@@ -20,7 +20,7 @@ from headway.text.reserved import EOS_ID, PAD_ID
 class WellFormed:
     """Brackets by token, and the leaves of each sentence.
 
-    ``depth_V``: 1 for a token that opens a constituent, -1 for one that closes it. ``closing_V``: what closes an
+    ``depth_V``: 1 for a token that opens a node, -1 for one that closes it. ``closing_V``: what closes an
     opening token, PAD for others. ``leaf_BL``: which leaf must stand where, PAD where any may.
     """
 
@@ -60,7 +60,7 @@ class WellFormed:
         return torch.where(wanted_BN1 == PAD_ID, self.is_leaf_V, tokens_V == wanted_BN1)
 
     def _closing(self, token_ids_BNT: Tensor, depth_BNT: Tensor) -> Tensor:
-        """What may close the innermost open constituent; PAD where none is open, or it is empty.
+        """What may close the innermost open node; PAD where none is open, or it is empty.
 
         It was opened by the last opening token that led to the present depth.
         """

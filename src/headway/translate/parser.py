@@ -295,7 +295,7 @@ class Parser:
 
 
 def brackets_of(tokenizer: Tokenizer) -> Brackets:
-    """Which tokens of a vocabulary of symbols open, close and fill constituents.
+    """Which tokens of a vocabulary of symbols open, close and fill nodes.
 
     A symbol opens when its closing one is there too; the others that do not close are leaves. A tag that is the label
     of phrases as well has no leaf of its own.

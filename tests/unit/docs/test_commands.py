@@ -1,7 +1,7 @@
 """Every command of the documents: sh blocks are run, console blocks may only name options that exist.
 
 The sh and python blocks of a page run in order in one folder, which holds what a reader of the pages has: two aligned
-files a.en and a.de, dev, test and new text (all of them tiny), and the folder of a finished run. `headway train` and
+files a.en and a.de, dev, test and new text, a treebank (all of them tiny), and the folder of a finished run. `headway train` and
 `headway prepare` get the sizes of TINY on top of what the page says, so that a run takes seconds. A text block right
 after an sh block shows its output: each of its lines must be printed, in that order; ... stands
 for anything.
@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import click
 import pytest
+from toy_treebank import treebank
 from doc_pages import PAGES, ROOT_PAGES, Block, blocks, command_lines
 
 from headway.cli.main import COMMANDS, group
@@ -84,6 +85,9 @@ def workshop(tmp_path_factory):
             write_pairs(place, name, pairs)
     write_pairs(folder, "legal", PAIRS[41:])
     (folder / "new.en").write_text("a dog sings outside .\n\na man sings outside .\n", encoding="utf-8")
+    trees = treebank(3, 61)
+    for name, part in (("train", trees[:47]), ("dev", trees[47:53]), ("test", trees[53:])):
+        (folder / f"{name}.trees").write_text("".join(f"{tree}\n" for tree in part), encoding="utf-8")
     (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS[:47]), encoding="utf-8")
     environment = {
         **{name: value for name, value in os.environ.items() if name != "HEADWAY_DATA"},

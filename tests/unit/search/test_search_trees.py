@@ -172,7 +172,7 @@ def test_a_model_that_writes_trees_by_itself_is_left_alone():
 
 @settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from(list(METHODS)), st.sampled_from([1, 2]))
-def test_no_more_constituents_open_in_a_row_than_are_allowed(seed, method, most):
+def test_no_more_nodes_open_in_a_row_than_are_allowed(seed, method, most):
     form = TreeForm(BRACKETS, FREE, max_openings=most)
     predictor = TablePredictor(VOCAB_SIZE, seed=seed, end_bonus=-8.0)
     results = search(predictor, *sources(*SOURCES), settings=METHODS[method], max_output_length_B=LIMITS, form=form)
