@@ -17,6 +17,7 @@ from headway.search.phrase import Lexicon, Phrase
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import Diversity, Sampling, SearchSettings
+from headway.search.tree_form import Brackets, TreeForm
 from shape_tracer import ShapeTracer
 
 MODERN = {
@@ -128,6 +129,18 @@ def test_shape_letters_hold_in_an_ensemble_that_is_led_to_phrases():
         )
     tracer.check()
     assert {"log_probs_MRV", "state_BNC", "count_BMC", "tokens_BNCK", "next_XV", "log_prob_BM"} <= tracer.measured
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam"])
+def test_shape_letters_hold_in_a_search_among_trees(kind):
+    source, mask, _ = example()
+    predictor = TransformerPredictor(build("sinusoidal").eval())
+    brackets = Brackets((5, 7), closing=(6, 8), leaves=(9, 10, 11), vocab_size=31)
+    form = TreeForm(brackets, [(0, 0), (0, 9, 0), (10,)], max_openings=2)
+    with ShapeTracer() as tracer:
+        search(predictor, source, mask, settings=SEARCHES[kind], max_output_length_B=[7, 13, 9], form=form)
+    tracer.check()
+    assert {"depth_BNT", "missing_BN", "allowed_BNV", "leaf_BL", "wanted_BN1", "closing_V"} <= tracer.measured
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -116,8 +116,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--pretty and --draw are two ways to write a tree; wanted one.")
     if draw == "svg" and output == STANDARD_STREAM:
         raise click.UsageError("--draw svg writes a file a sentence; name a folder for them with --output.")
-    sentences = _sentences(file, tags_file, tagged=tagged, from_trees=from_trees)
     parser = _load(models, compute, unconstrained=unconstrained)
+    sentences = _trees(file, parser) if from_trees else _sentences(file, tags_file, tagged=tagged)
     if parser.needs_tags and not (tags_file or tagged or from_trees):
         raise TranslationError(
             f"cli/parse: the model in {models[0]} reads a tag with every word, and none are given. "
@@ -195,19 +195,23 @@ def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) ->
     )
 
 
-def _sentences(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> "Iterator[Sentence]":
+def _trees(file: str, parser: "Parser") -> "Iterator[Sentence]":
+    """The words and the tags of each tree, without what the parser's treebank was stripped of."""
+    from headway.trees.brackets import read_trees
+    from headway.trees.strip import strip
+
+    parsing = parser.parsing
+    for tree in read_trees(file):
+        plain = strip(tree, functions=parsing.functions == "strip", traces=parsing.traces == "strip")
+        yield ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
+
+
+def _sentences(file: str, tags_file: str | None, *, tagged: bool) -> "Iterator[Sentence]":
     """The words of each sentence as a reader sees them, and its tags where they are given."""
     from headway.cli.records import line_pairs
     from headway.text.tagged_words import split_tagged
-    from headway.trees.brackets import read_trees
     from headway.trees.escape import unescape_word
-    from headway.trees.strip import strip
 
-    if from_trees:
-        for tree in read_trees(file):
-            plain = strip(tree)
-            yield ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
-        return
     lines = read_lines(file)
     if tags_file is not None:
         for line, row in line_pairs(lines, read_lines(tags_file), names=(name_of(file), name_of(tags_file))):

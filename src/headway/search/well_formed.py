@@ -40,8 +40,8 @@ class WellFormed:
         depth_BNT = self.depth_V[token_ids_BNT].cumsum(dim=2)
         depth_BN = depth_BNT[:, :, -1] if step else torch.zeros_like(token_ids_BNT.sum(dim=2))
         missing_BN = self.num_leaves_B[:, None] - self.is_leaf_V[token_ids_BNT].sum(dim=2)
-        room_BN = limit_B[:, None] - step - 1  # tokens that may come after this one
-        may_open_BN = (missing_BN > 0) & (room_BN >= missing_BN + depth_BN + 2)
+        room_B1 = limit_B[:, None] - step - 1  # tokens that may come after this one
+        may_open_BN = (missing_BN > 0) & (room_B1 >= missing_BN + depth_BN + 2)
         if self.max_openings is not None and step >= self.max_openings:
             may_open_BN &= (self.depth_V[token_ids_BNT[:, :, -self.max_openings :]] != 1).any(dim=2)
         opens_BNV = may_open_BN[:, :, None] & (self.depth_V == 1)

@@ -15,6 +15,9 @@ def test_the_recipes_travel_in_the_package():
         "adapt",
         "demo",
         "multi30k-en-de",
+        "parsing-craft",
+        "parsing-nltk-ptb",
+        "parsing-paper",
         "short",
         "table2-convolutional",
         "table2-recurrent",
@@ -94,6 +97,27 @@ def test_the_three_models_of_table_2_differ_in_kind_and_not_in_size_time_or_text
     assert alike[0] == alike[1] == alike[2]
     assert {recipe.model.vocab_size for recipe in recipes} == {8000}
     assert alike[0].data == load("multi30k-en-de").data
+
+
+@pytest.mark.parametrize("name", [name for name in recipe_names() if name.startswith("parsing")])
+def test_recipes_of_parsers_choose_by_f1_and_keep_every_symbol(name):
+    config = load(name)
+    assert config.is_parser
+    assert config.train.best_by == "f1"
+    assert config.parsing.constrained
+    assert (config.search.length_penalty, config.search.max_extra_tokens) == (0.3, 300)
+    assert config.clean.max_ratio == 0.0
+
+
+def test_the_paper_s_parser_holds_section_6_3_and_its_code():
+    config = load("parsing-paper")
+    model, train = config.model, config.train
+    assert (model.num_encoder_layers, model.num_decoder_layers, model.d_model) == (4, 4, 1024)
+    assert (model.source_vocab_size, config.search.beam_size) == (16_000, 21)
+    assert (model.dropout, model.attention_dropout, model.d_ff, model.num_heads) == (0.2, 0.2, 2048, 8)
+    assert train.warmup_steps == 16_000
+    assert train.learning_rate == pytest.approx(5 * (1024 * 16_000) ** -0.5, rel=1e-3)
+    assert (config.parsing.style, config.parsing.tags, config.parsing.words) == ("tags", "predicted", True)
 
 
 def test_multi30k_is_scored_by_the_published_protocol():

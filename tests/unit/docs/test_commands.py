@@ -1,10 +1,10 @@
 """Every command of the documents: sh blocks are run, console blocks may only name options that exist.
 
 The sh and python blocks of a page run in order in one folder, which holds what a reader of the pages has: two aligned
-files a.en and a.de, dev, test and new text, a treebank (all of them tiny), and the folder of a finished run. `headway train` and
-`headway prepare` get the sizes of TINY on top of what the page says, so that a run takes seconds. A text block right
-after an sh block shows its output: each of its lines must be printed, in that order; ... stands
-for anything.
+files a.en and a.de, dev, test and new text, a treebank (all of them tiny), and the folder of a finished run. `headway
+train` and `headway prepare` get the sizes of TINY on top of what the page says, so that a run takes seconds. A text
+block right after an sh block shows its output: each of its lines must be printed, in that order; ... stands for
+anything.
 """
 
 import os
@@ -16,11 +16,11 @@ from itertools import pairwise
 
 import click
 import pytest
-from toy_treebank import treebank
 from doc_pages import PAGES, ROOT_PAGES, Block, blocks, command_lines
 
 from headway.cli.main import COMMANDS, group
 from headway.config.load import load_preset, recipe_names
+from toy_treebank import treebank
 
 TINY = [
     "model.vocab_size=300",
