@@ -230,9 +230,9 @@ def test_json_of_a_byte_level_vocabulary_whose_text_never_becomes_bytes_is_refus
 
 
 def test_json_of_another_kind_of_model_is_refused():
-    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    model = {"type": "CharLevel", "vocab": {"a": 0}, "unk_token": "a"}
     layout = {"version": "1.0", "added_tokens": [], "model": model}
-    with pytest.raises(TextError, match="a WordLevel model"):
+    with pytest.raises(TextError, match="a CharLevel model"):
         Tokenizer.from_json(json.dumps(layout))
 
 
