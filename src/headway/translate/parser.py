@@ -1,6 +1,7 @@
 """Sentences to trees with a trained model: the path of ``headway parse``, of validation, and of Python users."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -10,6 +11,7 @@ from headway.data.encoder import Encoder
 from headway.data.treebank import source_coder
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
+from headway.search.cancel import Cancel
 from headway.search.settings import SearchSettings
 from headway.search.tree_form import Brackets, TreeForm
 from headway.text.tagged_words import join_tagged
@@ -144,6 +146,12 @@ class Parser:
     def needs_tags(self) -> bool:
         """Whether sentences must come with a tag for each word."""
         return self.parsing.tags == "given"
+
+    def cancelled_by(self, cancel: Cancel) -> Self:
+        """The same parser, of the same model, whose calls end with CancelledError once ``cancel`` is set."""
+        parser = copy(self)
+        parser.backend = self.backend.cancelled_by(cancel)
+        return parser
 
     def parse(
         self,

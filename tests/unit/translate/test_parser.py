@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.config.schema import ParsingConfig
-from headway.errors import ModelError, TextError, TranslationError
+from headway.errors import CancelledError, ModelError, TextError, TranslationError
+from headway.search.cancel import Cancel
 from headway.search.tree_form import Brackets
 from headway.text.symbols import learn_symbols
 from headway.translate.compute import Compute
@@ -147,6 +148,15 @@ def test_too_few_positions_are_told_and_no_sentence_is_cut(tmp_path):
     assert parser.parse([["the"] * 7])[0].tree.words() == ("the",) * 7
     with pytest.raises((TranslationError, ModelError), match="the model has 31 positions"):
         parser.parse([["the"] * 31])
+
+
+def test_another_thread_can_end_the_parsing():
+    cancel = Cancel()
+    parser = parser_of().cancelled_by(cancel)
+    assert parser.parse([["dog"]])[0].tree is not None
+    cancel.set()
+    with pytest.raises(CancelledError):
+        parser.parse([["dog"]])
 
 
 def test_a_search_among_trees_is_not_the_engines(tmp_path):
