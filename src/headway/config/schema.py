@@ -23,7 +23,6 @@ Component = Literal[
 CUTOFF_SHARE = 0.05
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
 Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet", "trees"]
-Metric = Literal["loss", "perplexity", "bleu", "chrf", "f1"]
 
 
 class Section(BaseModel):
@@ -253,8 +252,8 @@ class TrainConfig(Section):
     checkpoint_every: Count = 1000  # steps
     keep_last: Count = 5
     keep_best: Count = 5
-    best_by: Metric = "bleu"  # f1: of parsers alone
-    early_stopping: Literal["none"] | Metric = "none"
+    best_by: Literal["loss", "perplexity", "bleu", "chrf", "f1"] = "bleu"  # f1: of parsers alone
+    early_stopping: Literal["none", "loss", "perplexity", "bleu", "chrf", "f1"] = "none"
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
