@@ -4,6 +4,7 @@ from headway.config.schema import ModelConfig
 
 # field of ModelConfig -> what it does; {} is the value. A value that the paper has itself (Table 3) is no departure.
 DEPARTURES = {
+    "architecture": "{}",
     "positions": "{}",
     "norm_placement": "the norm before each sub-layer, and one at the end of each stack",
     "norm": "RMSNorm in the place of LayerNorm",
@@ -16,9 +17,12 @@ DEPARTURES = {
     "residual_scaling": "residual connections and initial weights scaled by DeepNorm",
     "embedding_scale": "embeddings not multiplied by the root of d_model",
     "output_bias": "a bias on the logits",
+    "num_classes": "a classifier of {} classes on the first token",
 }
 OF_THE_PAPER = {"positions": ("sinusoidal", "learned")}
 NAMES = {
+    "encoder_only": "an encoder alone, which predicts hidden tokens or tells classes",
+    "decoder_only": "a decoder alone, without a source: a language model",
     "none": "no positions: order is left to the causal mask",
     "rope": "rotary positions (RoPE)",
     "alibi": "positions by slopes on the scores (ALiBi)",

@@ -18,6 +18,7 @@ ROLES = ("query", "key", "value")
 TARGET_EMBEDDING, SOURCE_EMBEDDING = "target_stem.embedding.weight", "source_stem.embedding.weight"
 SHARED_WITH_OUTPUT = {"all": (TARGET_EMBEDDING, SOURCE_EMBEDDING), "target": (TARGET_EMBEDDING,), "none": ()}
 RUNS = {  # values that the engine knows of each part; a new one takes the torch path until it stands here
+    "architecture": ("transformer",),
     "positions": ("none", "sinusoidal", "learned", "rope", "alibi"),
     "norm_placement": ("post", "pre"),
     "norm": ("layer", "rms"),

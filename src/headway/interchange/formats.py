@@ -41,6 +41,11 @@ def import_model(path: Path, out: Path, *, source_format: str | None = None, uns
 
 def export_model(folder: ModelFolder, out: Path, *, target_format: str, sentences: Sequence[str]) -> Exported:
     """Make another toolkit's folder from ours, verified on ``sentences``."""
+    if folder.config.model.architecture != "transformer":
+        raise InterchangeError(
+            f"interchange/formats: {folder.path} has a model of architecture {folder.config.model.architecture}; "
+            "wanted an encoder-decoder (transformer), for no other is exported. Remedy: name a folder of such a model."
+        )
     write = FORMATS[_known(target_format, folder.path, "write")].write
     assert write is not None
     return write(folder, out, sentences)

@@ -1,6 +1,6 @@
 """Configuration into parts: the only place that reads a ModelConfig to make layers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from headway.errors import ModelError
 from headway.model.decoder import Decoder, DecoderLayer
 from headway.model.encoder import Encoder, EncoderLayer
 from headway.model.init import initialise
+from headway.model.language_model import LanguageModel
+from headway.model.text_encoder import Classifier, TextEncoder
+from headway.model.token_model import TokenModel
 from headway.model.transformer import Stem, Transformer
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.dropout import Dropout
@@ -38,6 +41,50 @@ def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
     )
     initialise(model, seed, encoder_gain=scalings[0].beta, decoder_gain=scalings[1].beta)
     return model
+
+
+def build_language_model(config: ModelConfig, *, seed: int = 1) -> LanguageModel:
+    """The same, of a decoder alone."""
+    _, scaling = RESIDUAL_SCALINGS[config.residual_scaling](0, config.num_decoder_layers)
+    embedding, output = _own_embedding(config)
+    model = LanguageModel(
+        Stem(embedding, _position(config, causal=True), dropout=Dropout(config.dropout)),
+        Encoder([_encoder_layer(config, scaling) for _ in range(config.num_decoder_layers)], norm=_final_norm(config)),
+        output=output,
+        window=config.attention_window,
+    )
+    initialise(model, seed, encoder_gain=scaling.beta)
+    return model
+
+
+def build_text_encoder(config: ModelConfig, *, seed: int = 1) -> TextEncoder:
+    """The same, of an encoder alone; with a classifier where the configuration counts classes."""
+    scaling, _ = RESIDUAL_SCALINGS[config.residual_scaling](config.num_encoder_layers, 0)
+    embedding, output = _own_embedding(config)
+    classifier = None
+    if config.num_classes is not None:
+        classifier = Classifier(config.d_model, config.num_classes, dropout=Dropout(config.dropout))
+    model = TextEncoder(
+        Stem(embedding, _position(config, causal=False), dropout=Dropout(config.dropout)),
+        Encoder([_encoder_layer(config, scaling) for _ in range(config.num_encoder_layers)], norm=_final_norm(config)),
+        output=output,
+        classifier=classifier,
+        window=config.attention_window,
+    )
+    initialise(model, seed, encoder_gain=scaling.beta)
+    return model
+
+
+ARCHITECTURES: dict[str, Callable[..., TokenModel]] = {
+    "transformer": build_transformer,
+    "decoder_only": build_language_model,
+    "encoder_only": build_text_encoder,
+}
+
+
+def build_model(config: ModelConfig, *, seed: int = 1) -> TokenModel:
+    """A freshly initialised model of the architecture that the configuration names."""
+    return ARCHITECTURES[config.architecture](config, seed=seed)
 
 
 def export_weights(model: nn.Module) -> dict[str, np.ndarray]:
@@ -80,6 +127,15 @@ def _embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding, Ou
     if config.embedding_sharing == "all":
         source_embedding.weight = target_embedding.weight
     return source_embedding, target_embedding, output
+
+
+def _own_embedding(config: ModelConfig) -> tuple[TokenEmbedding, OutputProjection]:
+    """The two of a model of one stack; one matrix, unless nothing is shared."""
+    embedding = TokenEmbedding(config.vocab_size, config.d_model, scaled=config.embedding_scale)
+    output = OutputProjection(config.vocab_size, config.d_model, bias=config.output_bias)
+    if config.embedding_sharing != "none":
+        output.weight = embedding.weight
+    return embedding, output
 
 
 def _position(config: ModelConfig, *, causal: bool) -> Position:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from headway.model.decoder import Decoder
 from headway.model.encoder import Encoder
+from headway.model.token_model import TokenModel
 from headway.nn.attention import allowed
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.masks import causal_mask, key_mask, windowed
@@ -30,7 +31,7 @@ class Stem(nn.Module):
         return self.dropout(self.position.embed(x_BTD, start))
 
 
-class Transformer(nn.Module):
+class Transformer(TokenModel):
     """Source and target tokens in, logits of the next target token out.
 
     ``window``: how far self-attention sees, in positions to a side; None is without end, as in the paper.
@@ -67,11 +68,7 @@ class Transformer(nn.Module):
         source_kept_BS: Tensor | None = None,
         target_kept_BT: Tensor | None = None,
     ) -> Tensor:
-        """The decoder's vectors (B, T, D) before the softmax.
-
-        Padding after the last target token is not masked: no earlier position sees it. A token that is not kept keeps
-        its place, but its embedding is zero; absent, all are kept.
-        """
+        """The decoder's vectors, as ``TokenModel`` has them."""
         mask_B11S = allowed(key_mask(source_mask_BS))
         memory_BSD = self.encode(source_BS, mask_B11S, kept_BS=source_kept_BS)
         return self.decode(target_in_BT, memory_BSD, mask_B11S, kept_BT=target_kept_BT)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.data.prepare import Prepared
+from headway.metrics.accuracy import Accuracy
+from headway.metrics.perplexity import WordPerplexity
 from headway.translate.evaluate import Evaluation
 
 
@@ -92,16 +94,17 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """Scores on the validation text; perplexity is without smoothing."""
+    """Scores on the validation text; perplexity is without smoothing. BLEU and chrF only of a model that translates."""
 
     step: int
     loss: float
     perplexity: float
-    bleu: float
-    chrf: float
+    bleu: float | None
+    chrf: float | None
     seconds: float
     is_best: bool
     samples: tuple[Sample, ...] = field(default=())
+    accuracy: float | None = None  # share of predictions that are right
     signs: Signs | None = None
 
 
@@ -146,7 +149,7 @@ class Finished:
     """The model folder is written."""
 
     folder: Path
-    evaluation: Evaluation | None
+    evaluation: Evaluation | WordPerplexity | Accuracy | None
     evaluated_on: str
 
 

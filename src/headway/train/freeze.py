@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from headway.config.schema import Component
 from headway.errors import ConfigError
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 
 
 def _in(*parts: str) -> Callable[[str], bool]:
@@ -30,7 +30,7 @@ COMPONENTS: dict[Component, Callable[[str], bool]] = {
 }
 
 
-def freeze(model: Transformer, components: Sequence[Component]) -> list[str]:
+def freeze(model: TokenModel, components: Sequence[Component]) -> list[str]:
     """Take these components out of training; what to tell of it, in short sentences.
 
     A matrix that is shared belongs to every component that has it. Raises ConfigError when nothing is left to train.

@@ -7,14 +7,14 @@ import torch
 from torch import nn
 
 from headway.model.build import export_weights
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.low_rank import LowRank
 
 PROJECTIONS = ("query", "value")  # of every attention: the article's choice (Section 4.2)
 
 
-def add_low_rank(model: Transformer, rank: int, *, alpha: float | None, seed: int) -> None:
+def add_low_rank(model: TokenModel, rank: int, *, alpha: float | None, seed: int) -> None:
     """Freeze the model and put a trained addition beside the queries and values of every attention.
 
     ``alpha`` absent is the rank. The numbers drawn depend on the seed and on the place in the model.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 
 from headway.data.batch import Batch
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 from headway.train.objective import Objective
 from headway.train.trial import trial_seconds
 
@@ -17,7 +17,7 @@ class Settled(NamedTuple):
     reason: str
 
 
-def settle_precision(model: Transformer, batch: Batch, *, objective: Objective, device: torch.device) -> Settled:
+def settle_precision(model: TokenModel, batch: Batch, *, objective: Objective, device: torch.device) -> Settled:
     """``bf16`` where this model learns the objective faster with it on this device than with ``float32``, else that.
 
     A run asks once and keeps the answer in its training state, so that a resumed run computes as it began.

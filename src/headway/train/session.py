@@ -17,8 +17,9 @@ from headway.data.prepare import Prepared
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store
 from headway.errors import ConfigError, TrainingError
-from headway.model.build import build_transformer, load_weights
-from headway.model.transformer import Transformer
+from headway.model.build import build_model, export_weights, load_weights
+from headway.model.token_model import TokenModel
+from headway.train.adapt import with_own_classes
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
@@ -38,7 +39,7 @@ class Session:
     prepared: Prepared
     store: Store
     model_config: ModelConfig  # with the real vocabulary sizes
-    model: Transformer
+    model: TokenModel
     optimizer: Optimizer
     device: torch.device
     progress: Progress
@@ -83,12 +84,12 @@ class Session:
             return {}
         return counted_weights(self.model, self.optimizer) if self.average is None else self.average.values
 
-    def whole_model(self) -> Transformer:
+    def whole_model(self) -> TokenModel:
         """The model that counts: itself, or a plain copy where it is sharded, averaged or has low-rank additions."""
         is_averaged = self.average is not None or isinstance(self.optimizer, ScheduleFree)
         if self.is_settled or not (is_averaged or self.is_sharded or has_low_rank(self.model)):
             return self.model
-        model = build_transformer(self.model_config)
+        model = build_model(self.model_config)
         load_weights(model, self._plain_weights())
         return model.to(self.device)
 
@@ -168,9 +169,9 @@ def open_session(
     """A run at ``progress``: weights and moments of ``state``; before the first step those of ``initial``, or drawn."""
     device = rank_device(config.train.device, group)
     model_config = real_model(config, prepared)
-    model = build_transformer(model_config, seed=config.train.seed).to(device)
+    model = build_model(model_config, seed=config.train.seed).to(device)
     if initial is not None and state is None:
-        load_weights(model, initial)
+        load_weights(model, with_own_classes(initial, export_weights(model)))
     if config.train.lora_rank is not None:
         add_low_rank(model, config.train.lora_rank, alpha=config.train.lora_alpha, seed=config.train.seed)
     told = freeze(model, config.train.freeze)
@@ -221,6 +222,16 @@ def rank_device(name: str, group: Group) -> torch.device:
     return torch.device("cuda", group.local_rank)
 
 
+def _longest_input(store: Store, config: RunConfig) -> int:
+    """The most tokens that the model reads at once, BOS and EOS counted."""
+    source, target = store.source_lengths, store.target_lengths
+    if config.model.architecture != "encoder_only":
+        return 1 + max(int(source.max()), int(target.max()))
+    if config.reads == "consecutive":
+        return 3 + int((source + target).max())
+    return 2 + int((source if config.reads == "labelled" else target).max())
+
+
 def check_fit(config: RunConfig, prepared: Prepared) -> None:
     """Refuse what would fail only after a run has begun.
 
@@ -232,10 +243,7 @@ def check_fit(config: RunConfig, prepared: Prepared) -> None:
     model = config.model
     if model.positions != "learned":
         return
-    stores = [prepared.store(part) for part in ("train", "validation")]
-    longest = 1 + max(
-        int(lengths.max()) for store in stores for lengths in (store.source_lengths, store.target_lengths)
-    )
+    longest = max(_longest_input(prepared.store(part), config) for part in ("train", "validation"))
     if longest > model.max_positions:
         raise ConfigError(
             f"train/session: the longest sentence has {longest:,} tokens, EOS counted; model.max_positions is "

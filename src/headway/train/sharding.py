@@ -8,11 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.model.transformer import Transformer
+from headway.model.decoder import DecoderLayer
+from headway.model.encoder import EncoderLayer
+from headway.model.token_model import TokenModel
 from headway.train.distributed import is_sharded
 
 
-def shard(model: Transformer) -> None:
+def shard(model: TokenModel) -> None:
     """Leave on each rank its part of every parameter; all ranks call this with equal weights.
 
     A layer is a unit of its own. All else, the shared embedding matrix too, is one more, so that what is tied stays
@@ -20,7 +22,7 @@ def shard(model: Transformer) -> None:
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method  # noqa: PLC0415 - slow to import
 
-    for layer in (*model.encoder.layers, *model.decoder.layers):
+    for layer in [part for part in model.modules() if isinstance(part, EncoderLayer | DecoderLayer)]:
         fully_shard(layer)
     fully_shard(model)
     register_fsdp_forward_method(model, "hidden")  # training enters the model here

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 
 from headway.data.batch import Batch
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 from headway.train.objective import Objective
 from headway.train.trial import trial_seconds
 
@@ -23,7 +23,7 @@ class SettledThreads(NamedTuple):
 
 
 def settle_threads(
-    model: Transformer, batch: Batch, *, objective: Objective, threads: int, precision: str
+    model: TokenModel, batch: Batch, *, objective: Objective, threads: int, precision: str
 ) -> SettledThreads | None:
     """One thread where this machine is so busy that ``threads`` take longer than one; None where they may stay.
 
@@ -47,7 +47,7 @@ def settle_threads(
     )
 
 
-def _seconds_with(threads: int, model: Transformer, batch: Batch, objective: Objective, precision: str) -> float:
+def _seconds_with(threads: int, model: TokenModel, batch: Batch, objective: Objective, precision: str) -> float:
     torch.set_num_threads(threads)
     return trial_seconds(model, batch, objective=objective, precision=precision, repeats=1)
 

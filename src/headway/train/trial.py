@@ -3,11 +3,11 @@
 import time
 
 from headway.data.batch import Batch
-from headway.model.transformer import Transformer
+from headway.model.token_model import TokenModel
 from headway.train.objective import Objective
 
 
-def trial_seconds(model: Transformer, batch: Batch, *, objective: Objective, precision: str, repeats: int = 3) -> float:
+def trial_seconds(model: TokenModel, batch: Batch, *, objective: Objective, precision: str, repeats: int = 3) -> float:
     """The fastest of ``repeats`` passes, after one that does not count. The model keeps no gradient of them."""
     fastest = float("inf")
     for repeat in range(1 + repeats):

@@ -13,6 +13,7 @@ from headway.engine.pack import unsupported
 from headway.errors import MissingExtraError, TranslationError
 from headway.translate.compute import DEVICES, Choice, Compute
 from headway.translate.ensemble import check_alike
+from headway.translate.kind import check_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from headway.data.batch import Batch
     from headway.folder.contents import ModelFolder
+    from headway.model.language_model import LanguageModel
+    from headway.model.language_predictor import LanguageState
     from headway.model.predictor import DecoderState
+    from headway.model.text_encoder import TextEncoder
     from headway.model.transformer import Transformer
     from headway.search.cancel import Cancel
     from headway.search.hypothesis import Hypothesis
@@ -146,6 +150,8 @@ def load_backend(
     MissingExtraError where what would compute is not installed, FolderError, ModelError and EngineError for weights
     that are damaged or do not fit.
     """
+    for folder in folders:
+        check_kind(folder, "translate")
     check_alike(folders)
     compute, tell = compute or Compute(), on_notice or _nobody
     choice = choose(folders, compute)
@@ -224,6 +230,58 @@ def model_backend(model: "Transformer", device: "torch.device") -> "TorchBackend
     return TorchBackend(
         TransformerPredictor(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
     )
+
+
+def load_language_backend(folder: "ModelFolder", *, compute: Compute) -> "TorchBackend[LanguageState]":
+    """The language model of a folder, ready to go on from prompts; torch computes.
+
+    Raises TranslationError for another kind of model and a device that is not there, MissingExtraError without torch,
+    FolderError and ModelError for weights that are damaged or do not fit.
+    """
+    check_kind(folder, "generate")
+    _check_torch("the engine does not run language models")
+    import torch
+
+    from headway.model.build import build_language_model, load_weights
+
+    if compute.threads:
+        torch.set_num_threads(compute.threads)
+    place = choose_device(compute.device)
+    model = build_language_model(folder.config.model)
+    load_weights(model, folder.weights())
+    return language_backend(model.to(place).eval(), place)
+
+
+def language_backend(model: "LanguageModel", device: "torch.device") -> "TorchBackend[LanguageState]":
+    """A language model in memory; it must be on the device and in evaluation mode when it is used."""
+    from headway.model.language_predictor import LanguagePredictor
+    from headway.translate.torch_backend import TorchBackend
+
+    def attention(batch: "Batch") -> "Tensor":
+        raise AssertionError("a language model has no source to attend to")
+
+    return TorchBackend(
+        LanguagePredictor(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
+    )
+
+
+def load_text_encoder(folder: "ModelFolder", *, compute: Compute) -> "tuple[TextEncoder, torch.device]":
+    """The encoder of a folder, in evaluation mode, and the device it is on; torch computes.
+
+    Raises as ``load_language_backend`` does.
+    """
+    check_kind(folder, "classify")
+    _check_torch("the engine does not run an encoder alone")
+    import torch
+
+    from headway.model.build import build_text_encoder, load_weights
+
+    if compute.threads:
+        torch.set_num_threads(compute.threads)
+    place = choose_device(compute.device)
+    model = build_text_encoder(folder.config.model)
+    load_weights(model, folder.weights())
+    return model.to(place).eval(), place
 
 
 def choose_device(name: str) -> "torch.device":

@@ -75,7 +75,9 @@ def test_each_departure_is_told_with_its_value():
         attention_window=61, attention_dropout=0.17, activation_dropout=0.19, embedding_scale=False, output_bias=True,
     )  # fmt: skip
     told = departures(config)
-    assert list(told) == [name for name in DEPARTURES if name != "residual_scaling"]
+    assert list(told) == [
+        name for name in DEPARTURES if name not in ("architecture", "residual_scaling", "num_classes")
+    ]
     for name, words in {
         "positions": "ALiBi",
         "norm_epsilon": "1e-05",
@@ -87,5 +89,7 @@ def test_each_departure_is_told_with_its_value():
     }.items():
         assert words in told[name]
     assert list(departures(ModelConfig(residual_scaling="deepnorm"))) == ["residual_scaling"]
+    alone = ModelConfig(architecture="encoder_only", num_classes=3)
+    assert list(departures(alone)) == ["architecture", "num_classes"]
     for scheme in ("none", "rope", "t5"):
         assert list(departures(ModelConfig(positions=scheme))) == ["positions"]

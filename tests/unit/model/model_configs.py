@@ -4,7 +4,7 @@ import torch
 from hypothesis import strategies as st
 
 from headway.config.schema import ModelConfig
-from headway.model.build import build_transformer
+from headway.model.build import build_model
 
 VOCABULARY, SOURCE_VOCABULARY = 29, 23
 
@@ -42,6 +42,7 @@ def model_configs(draw, *, max_positions=31):
     num_heads = kv_heads * share
     sizes = (2, 6, 10) if positions == "rope" else (2, 5, 6, 7)
     given = {
+        "architecture": "transformer",
         "vocab_size": VOCABULARY,
         "source_vocab_size": None if sharing == "all" else draw(st.sampled_from([None, SOURCE_VOCABULARY])),
         "d_model": draw(st.sampled_from([13, 14])),
@@ -67,14 +68,30 @@ def model_configs(draw, *, max_positions=31):
         "residual_scaling": draw(st.sampled_from(["none", "deepnorm"])) if placement == "post" else "none",
         "embedding_scale": draw(st.booleans()),
         "output_bias": draw(st.booleans()),
+        "num_classes": None,
     }
     assert given.keys() == ModelConfig.model_fields.keys(), "a new field of ModelConfig belongs here too"
     return ModelConfig(**given)
 
 
+@st.composite
+def language_model_configs(draw, *, max_positions=31):
+    """The same parts, in a decoder alone."""
+    config = draw(model_configs(max_positions=max_positions))
+    return config.model_copy(update={"architecture": "decoder_only", "source_vocab_size": None})
+
+
+@st.composite
+def text_encoder_configs(draw, *, max_positions=31):
+    """The same parts, in an encoder alone."""
+    config = draw(model_configs(max_positions=max_positions))
+    classes = draw(st.sampled_from([None, 2, 5]))
+    return config.model_copy(update={"architecture": "encoder_only", "source_vocab_size": None, "num_classes": classes})
+
+
 def build_scrambled(config, *, seed=1):
     """A model whose every number is random, gains and biases too, so that each one counts."""
-    model = build_transformer(config, seed=seed)
+    model = build_model(config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
