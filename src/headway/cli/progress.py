@@ -10,7 +10,7 @@ import click
 
 from headway.cli.reports import accuracy_text, clip, count, render_report
 from headway.metrics.accuracy import Accuracy
-from headway.metrics.perplexity import WordPerplexity
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 
 if TYPE_CHECKING:
     from headway.train.events import Event, Finished, Started, StepDone, Validated
@@ -144,20 +144,21 @@ def _validated(event: "Validated", details: bool) -> str:
     return "\n".join([head, *samples])
 
 
-def _predicted(found: WordPerplexity, name: str) -> str:
-    return (
-        f"on the {name} text ({count(found.num_lines, 'line')}): perplexity {found.per_word:.2f} a word, "
-        f"{found.per_token:.2f} a token"
-    )
+def _measured(found: WordPerplexity | Accuracy | HiddenTokens) -> str:
+    """How good a model is that does not translate."""
+    if isinstance(found, Accuracy):
+        return accuracy_text(found)
+    if isinstance(found, HiddenTokens):
+        return f"perplexity {found.perplexity:.2f} a hidden token, {found.accuracy:.1%} of them right"
+    words = f"perplexity {found.per_word:.2f} a word, {found.per_token:.2f} a token"
+    return f"{words}, of {count(found.num_lines, 'line')}"
 
 
 def _finished(event: "Finished") -> str:
     if event.evaluation is None:
         return f"model folder: {event.folder}"
-    if isinstance(event.evaluation, WordPerplexity):
-        return f"{_predicted(event.evaluation, event.evaluated_on)}\nmodel folder: {event.folder}"
-    if isinstance(event.evaluation, Accuracy):
-        return f"on the {event.evaluated_on} text: {accuracy_text(event.evaluation)}\nmodel folder: {event.folder}"
+    if isinstance(event.evaluation, WordPerplexity | Accuracy | HiddenTokens):
+        return f"on the {event.evaluated_on} text: {_measured(event.evaluation)}\nmodel folder: {event.folder}"
     scores = event.evaluation.scores
     rows = [scores.bleu, scores.chrf, *([scores.ter] if scores.ter else [])]
     lines = [f"scores on the {event.evaluated_on} text ({count(scores.num_sentences, 'sentence')}):"]

@@ -40,6 +40,19 @@ class WordPerplexity:
         return {**finite, "nats": None if self.nll == math.inf else self.nll, **counts}
 
 
+@dataclass(frozen=True, slots=True)
+class HiddenTokens:
+    """How well hidden tokens are filled in: -log p (nats) of one on average, and the share that is right."""
+
+    nll: float
+    accuracy: float
+
+    @property
+    def perplexity(self) -> float:
+        """A hidden token; of this vocabulary, and of the share that is hidden."""
+        return perplexity(-self.nll, 1)
+
+
 def count_words(lines: Iterable[str]) -> int:
     """Words of a text, the end of each line counted as one."""
     return sum(len(line.split()) + 1 for line in lines)

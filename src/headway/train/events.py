@@ -5,8 +5,10 @@ from pathlib import Path
 
 from headway.data.prepare import Prepared
 from headway.metrics.accuracy import Accuracy
-from headway.metrics.perplexity import WordPerplexity
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 from headway.translate.evaluate import Evaluation
+
+Result = Evaluation | WordPerplexity | Accuracy | HiddenTokens  # how good a model is, by what it is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class Finished:
     """The model folder is written."""
 
     folder: Path
-    evaluation: Evaluation | WordPerplexity | Accuracy | None
+    evaluation: Result | None
     evaluated_on: str
 
 

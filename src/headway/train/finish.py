@@ -16,13 +16,14 @@ from headway.folder.card import CorpusCounts, Measured, ScoredSet, write_card
 from headway.folder.contents import TrainingSummary, write_folder
 from headway.folder.weights import read_weights
 from headway.metrics.accuracy import Accuracy
-from headway.metrics.perplexity import WordPerplexity
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 from headway.model.build import export_weights, load_weights
 from headway.model.language_model import LanguageModel
 from headway.model.text_encoder import TextEncoder
-from headway.train.events import Event, Finished, Interrupted, Notice, Stage
+from headway.train.distributed import ALONE
+from headway.train.events import Event, Finished, Interrupted, Notice, Result, Stage
 from headway.train.session import Session
-from headway.train.validate import session_classifier, session_generator, session_translator, validate
+from headway.train.validate import session_classifier, session_generator, session_losses, session_translator, validate
 from headway.translate.evaluate import Evaluation, evaluate
 
 
@@ -44,7 +45,8 @@ def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> 
     if not group.is_first:
         group.barrier()  # of several processes the first one ends the run
         return
-    part = "test" if session.config.data.test_source else "validation"
+    has_test = session.config.data.test_source and session.config.train.objective != "masked"
+    part = "test" if has_test else "validation"
     yield Stage("evaluating")
     evaluation = _evaluate(session, part)
     yield Stage("writing the model folder")
@@ -85,15 +87,17 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
     load_weights(session.model, read_weights(weights_path(session.weights_folder, best_step)))
 
 
-def _evaluate(session: Session, part: str) -> Evaluation | WordPerplexity | Accuracy | None:
-    """How good the model is on a text, by what it is for; None of one that has only been trained to fill in tokens."""
+def _evaluate(session: Session, part: str) -> Result:
+    """How good the model is on a text, by what it is for. Only the first process asks."""
     sources, references = session.prepared.texts(part)
     model = session.whole_model()
     if isinstance(model, LanguageModel):
         return session_generator(session, model).measure(references)
     if isinstance(model, TextEncoder):
-        is_labelled = session.config.reads == "labelled"
-        return session_classifier(session, model).measure(sources, references) if is_labelled else None
+        if session.config.reads == "labelled":
+            return session_classifier(session, model).measure(sources, references)
+        found = session_losses(session, model, group=ALONE)
+        return HiddenTokens(found.nll, found.accuracy)
     return evaluate(
         session_translator(session, model),
         sources,
@@ -105,9 +109,7 @@ def _evaluate(session: Session, part: str) -> Evaluation | WordPerplexity | Accu
     )
 
 
-def _write(
-    session: Session, out_dir: Path, *, part: str, evaluation: Evaluation | WordPerplexity | Accuracy | None
-) -> None:
+def _write(session: Session, out_dir: Path, *, part: str, evaluation: Result) -> None:
     config, progress, name = session.config, session.progress, _set_name(session.config, part)
     weights = export_weights(session.model)
     folder_config = describe_folder(
@@ -145,7 +147,7 @@ def _write(
     )
 
 
-def _measured(name: str, found: WordPerplexity | Accuracy | None) -> list[Measured]:
+def _measured(name: str, found: WordPerplexity | Accuracy | HiddenTokens) -> list[Measured]:
     """What the card tells of a model that does not translate."""
     if isinstance(found, WordPerplexity):
         words, tokens = f"{found.num_words:,} words, ends of lines counted", f"{found.num_tokens:,} tokens"
@@ -158,7 +160,10 @@ def _measured(name: str, found: WordPerplexity | Accuracy | None) -> list[Measur
         same = f"{found.most_frequent / found.total:.1%} by always saying the most frequent label"
         value = f"{found.share:.1%} [{low:.1%}, {high:.1%}]"
         return [Measured(name, "accuracy", value, f"{found.total:,} texts; {same}")]
-    return []
+    return [
+        Measured(name, "perplexity of hidden tokens", f"{found.perplexity:.2f}", "masks drawn once"),
+        Measured(name, "accuracy of hidden tokens", f"{found.accuracy:.1%}", "the same"),
+    ]
 
 
 def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:

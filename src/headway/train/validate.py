@@ -113,7 +113,7 @@ def validate(session: Session) -> Validation:
 
 def _without_outputs(session: Session, model: TokenModel) -> Validation:
     """The loss alone, of a model that writes no translations."""
-    found = session_losses(session, model)
+    found = session_losses(session, model, group=session.group)
     perplexity = math.exp(min(found.nll, 700.0))
     scores = Scores(step=session.progress.step, loss=found.loss, perplexity=perplexity, accuracy=found.accuracy)
     return Validation(session.group.share(scores))
@@ -160,18 +160,19 @@ def session_classifier(session: Session, model: TextEncoder) -> TextClassifier:
 def validation_losses(session: Session, model: TokenModel) -> tuple[TextLoss, Focus | None]:
     """Loss, likelihood and accuracy over the whole validation store, and where the model looks."""
     assert isinstance(model, Transformer), "only such a model looks at a source"
-    return session_losses(session, model), measure_focus(model, session.prepared.store("validation"))
+    losses = session_losses(session, model, group=session.group)
+    return losses, measure_focus(model, session.prepared.store("validation"))
 
 
-def session_losses(session: Session, model: TokenModel) -> TextLoss:
-    """Loss, likelihood and accuracy over the whole validation store."""
+def session_losses(session: Session, model: TokenModel, *, group: Group) -> TextLoss:
+    """Loss, likelihood and accuracy over the whole validation store, divided among the processes of the group."""
     return store_losses(
         model,
         session.prepared.store("validation"),
         batch_tokens=session.microbatch_tokens or session.config.train.batch_tokens,
         measure=measure_of(session.config.train, session.prepared.source_tokenizer),
         precision=session.progress.precision,
-        group=session.group,
+        group=group,
     )
 
 
