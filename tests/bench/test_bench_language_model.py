@@ -2,23 +2,18 @@
 
 import json
 import math
-import sys
-from pathlib import Path
 
 import pytest
 
 from headway.text.bpe import learn_bpe
 
-BENCH = Path(__file__).parents[2] / "bench"
+MODULES = ("language_model",)
 TRAIN = ["a dog runs", "a cat runs", "a dog sleeps", "the cat sleeps", "the bird sings"]
 
 
-@pytest.fixture(scope="module")
-def bench():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        yield pytest.importorskip("language_model")
-    sys.modules.pop("language_model", None)
+@pytest.fixture
+def bench(scripts):
+    return scripts["language_model"]
 
 
 def test_a_word_costs_the_sum_of_its_sub_words_and_the_end_of_a_line_is_a_word(bench):

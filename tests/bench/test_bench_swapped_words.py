@@ -1,20 +1,15 @@
 """bench/swapped_words.py: two neighbours change places in about half of the lines, and nothing else changes."""
 
 import math
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
+MODULES = ("swapped_words",)
 
 
-@pytest.fixture(scope="module")
-def swapped_words():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCH))
-        yield pytest.importorskip("swapped_words")
-    sys.modules.pop("swapped_words", None)
+@pytest.fixture
+def swapped_words(scripts):
+    return scripts["swapped_words"]
 
 
 def test_two_unlike_neighbours_change_places_and_nothing_else(swapped_words, tmp_path):
