@@ -101,6 +101,7 @@ def test_what_cannot_be_done_is_named(language, capsys, tmp_path):
             ("export", "-m", model, "--to", "huggingface", "--out", tmp_path / "x"),
             "architecture decoder_only; wanted an",
         ),
+        (("explain", "-m", model, "ab"), "architecture decoder_only; `headway translate` wants one"),
         (("pack", "-m", model), "the engine does not run a model with architecture decoder_only"),
     ):
         assert main([str(argument) for argument in arguments]) == 2, arguments

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headway.engine.engine import is_installed
 from headway.engine.pack import unsupported
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from headway.config.schema import ModelConfig
     from headway.data.batch import Batch
     from headway.folder.contents import ModelFolder
     from headway.model.language_model import LanguageModel
     from headway.model.language_predictor import LanguageState
     from headway.model.predictor import DecoderState
     from headway.model.text_encoder import TextEncoder
+    from headway.model.token_model import TokenModel
     from headway.model.transformer import Transformer
     from headway.search.cancel import Cancel
     from headway.search.hypothesis import Hypothesis
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from headway.search.settings import SearchSettings
     from headway.translate.torch_backend import TorchBackend
 
+ModelT = TypeVar("ModelT", bound="TokenModel")
 Ids = Sequence[int]
 
 BATCH_TOKENS = {"cpu": 8192, "mps": 16_384, "cuda": 65_536}  # padded source tokens times beam
@@ -200,14 +203,24 @@ def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[Transformer, t
     Raises TranslationError for a device that does not exist here, FolderError and ModelError for weights that are
     damaged or do not fit.
     """
+    from headway.model.build import build_transformer
+
+    check_kind(folder, "translate")
+    return _loaded(build_transformer, folder, compute)
+
+
+def _loaded(
+    build: "Callable[[ModelConfig], ModelT]", folder: "ModelFolder", compute: Compute
+) -> "tuple[ModelT, torch.device]":
+    """A model with a folder's weights, in evaluation mode, and the device that it is on."""
     import torch
 
-    from headway.model.build import build_transformer, load_weights
+    from headway.model.build import load_weights
 
     if compute.threads:
         torch.set_num_threads(compute.threads)
     place = choose_device(compute.device)
-    model = build_transformer(folder.config.model)
+    model = build(folder.config.model)
     load_weights(model, folder.weights())
     return model.to(place).eval(), place
 
@@ -240,16 +253,9 @@ def load_language_backend(folder: "ModelFolder", *, compute: Compute) -> "TorchB
     """
     check_kind(folder, "generate")
     _check_torch("the engine does not run language models")
-    import torch
+    from headway.model.build import build_language_model
 
-    from headway.model.build import build_language_model, load_weights
-
-    if compute.threads:
-        torch.set_num_threads(compute.threads)
-    place = choose_device(compute.device)
-    model = build_language_model(folder.config.model)
-    load_weights(model, folder.weights())
-    return language_backend(model.to(place).eval(), place)
+    return language_backend(*_loaded(build_language_model, folder, compute))
 
 
 def language_backend(model: "LanguageModel", device: "torch.device") -> "TorchBackend[LanguageState]":
@@ -272,16 +278,9 @@ def load_text_encoder(folder: "ModelFolder", *, compute: Compute) -> "tuple[Text
     """
     check_kind(folder, "classify")
     _check_torch("the engine does not run an encoder alone")
-    import torch
+    from headway.model.build import build_text_encoder
 
-    from headway.model.build import build_text_encoder, load_weights
-
-    if compute.threads:
-        torch.set_num_threads(compute.threads)
-    place = choose_device(compute.device)
-    model = build_text_encoder(folder.config.model)
-    load_weights(model, folder.weights())
-    return model.to(place).eval(), place
+    return _loaded(build_text_encoder, folder, compute)
 
 
 def choose_device(name: str) -> "torch.device":

@@ -53,7 +53,7 @@ class TextClassifier:
     def from_folder(cls, path: str | Path, device: str = "auto", *, threads: int | None = None) -> Self:
         """Load a model folder. Raises FolderError, ModelError, TranslationError, MissingExtraError."""
         folder = ModelFolder.open(Path(path))
-        model, place = load_text_encoder(folder, compute=Compute(device, "auto", "auto", threads))
+        model, place = load_text_encoder(folder, compute=Compute(device, "torch", threads=threads))
         labels, classes = folder.config.labels, folder.config.model.num_classes
         if not labels or len(labels) != classes:
             raise TranslationError(

@@ -63,7 +63,7 @@ class Generator:
         """Load a model folder. Raises FolderError, ModelError, TranslationError, MissingExtraError."""
         folder = ModelFolder.open(Path(path))
         return cls(
-            load_language_backend(folder, compute=Compute(device, "auto", "auto", threads)),
+            load_language_backend(folder, compute=Compute(device, "torch", threads=threads)),
             folder.target_tokenizer,
             search=folder.config.search,
             max_positions=longest_output(folder.config.model),
