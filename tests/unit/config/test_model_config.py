@@ -108,7 +108,7 @@ def test_each_departure_is_told_with_its_value():
         attention_window=61, attention_dropout=0.17, activation_dropout=0.19, embedding_scale=False, output_bias=True,
     )  # fmt: skip
     told = departures(config)
-    others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size"}
+    others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size", "num_classes"}
     assert list(told) == [name for name in DEPARTURES if name not in others]
     for name, words in {
         "positions": "ALiBi",
@@ -125,5 +125,7 @@ def test_each_departure_is_told_with_its_value():
     assert list(recurrent) == ["architecture", "recurrent_cell"]
     assert "GRU" in recurrent["recurrent_cell"]
     assert "5 positions" in departures(ModelConfig(architecture="convolutional", kernel_size=5))["kernel_size"]
+    alone = ModelConfig(architecture="encoder_only", num_classes=3)
+    assert list(departures(alone)) == ["architecture", "num_classes"]
     for scheme in ("none", "rope", "t5"):
         assert list(departures(ModelConfig(positions=scheme))) == ["positions"]
