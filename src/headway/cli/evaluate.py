@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.computing import computing_options, given_computing_options, load_translator
+from headway.cli.evaluate_tasks import TASKS, evaluate_task
 from headway.cli.options import tag_option
 from headway.cli.reports import columns
 from headway.cli.search_options import given_search_options, search_options
@@ -24,10 +25,18 @@ if TYPE_CHECKING:
     from headway.metrics.translation import MetricScore, PairedComparison
     from headway.translate.evaluate import Evaluation
 
+TRANSLATION = "translation"
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
 @click.command("evaluate")
+@click.option(
+    "--task",
+    type=click.Choice([TRANSLATION, *TASKS]),
+    default=TRANSLATION,
+    show_default=True,
+    help="What is measured; the other tasks take -m and --reference.",
+)
 @click.option(
     "-m",
     "--model",
@@ -56,6 +65,7 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     *,
+    task: str,
     models: tuple[Path, ...],
     source: Path | None,
     hypothesis: Path | None,
@@ -76,7 +86,19 @@ def command(  # noqa: PLR0913 - click gives one argument an option
 
     Either a model translates (-m FOLDER --source F --reference F; perplexity is told too), or a file of
     translations is scored (--hypothesis F --reference F). Compressed files are read as they are.
+    With --task another kind of model is measured on the text of --reference.
     """
+    if task != TRANSLATION:
+        evaluate_task(
+            task,
+            models,
+            reference=reference,
+            device=compute.device,
+            threads=compute.threads,
+            batch_tokens=batch_tokens,
+            as_json=as_json,
+        )
+        return
     only_model = {
         "--source": source,
         **dict.fromkeys(given_search_options(), True),

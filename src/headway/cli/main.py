@@ -20,6 +20,8 @@ from headway.errors import HeadwayError
 COMMANDS = {
     "train": "Parallel text in, a trained and measured translator out.",
     "translate": "Translate standard input or files, line by line.",
+    "generate": "A language model goes on from prompts.",
+    "classify": "Labels of texts, by a model trained on labelled ones.",
     "evaluate": "Score translations: BLEU, chrF, TER, intervals, paired tests.",
     "prepare": "Read, clean and encode parallel text, without training.",
     "audit": "Look at parallel text before training: faults, costs, remedies.",

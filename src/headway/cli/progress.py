@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.reports import clip, count, render_report
+from headway.cli.reports import accuracy_text, clip, count, render_report
+from headway.metrics.accuracy import Accuracy
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 
 if TYPE_CHECKING:
     from headway.train.events import Event, Finished, Started, StepDone, Validated
@@ -124,9 +126,12 @@ def _workers(event: "Started") -> str:
 
 def _validated(event: "Validated", details: bool) -> str:
     best = "  (best so far)" if event.is_best else ""
+    outputs = f", BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}" if event.bleu is not None else ""
+    if event.bleu is None and event.accuracy is not None:
+        outputs = f", accuracy {event.accuracy:.1%}"
     head = (
         f"validation after step {event.step:,}, {clock(event.seconds)}: loss {event.loss:.3f}, "
-        f"perplexity {event.perplexity:.2f}, BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}{best}"
+        f"perplexity {event.perplexity:.2f}{outputs}{best}"
     )
     if not details:
         return head
@@ -139,9 +144,21 @@ def _validated(event: "Validated", details: bool) -> str:
     return "\n".join([head, *samples])
 
 
+def _measured(found: WordPerplexity | Accuracy | HiddenTokens) -> str:
+    """How good a model is that does not translate."""
+    if isinstance(found, Accuracy):
+        return accuracy_text(found)
+    if isinstance(found, HiddenTokens):
+        return f"perplexity {found.perplexity:.2f} a hidden token, {found.accuracy:.1%} of them right"
+    words = f"perplexity {found.per_word:.2f} a word, {found.per_token:.2f} a token"
+    return f"{words}, of {count(found.num_lines, 'line')}"
+
+
 def _finished(event: "Finished") -> str:
     if event.evaluation is None:
         return f"model folder: {event.folder}"
+    if isinstance(event.evaluation, WordPerplexity | Accuracy | HiddenTokens):
+        return f"on the {event.evaluated_on} text: {_measured(event.evaluation)}\nmodel folder: {event.folder}"
     scores = event.evaluation.scores
     rows = [scores.bleu, scores.chrf, *([scores.ter] if scores.ter else [])]
     lines = [f"scores on the {event.evaluated_on} text ({count(scores.num_sentences, 'sentence')}):"]

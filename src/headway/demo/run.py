@@ -13,6 +13,7 @@ from headway.errors import ConfigError
 from headway.folder.contents import TRAINING_FOLDER
 from headway.train.events import Event, Finished, Notice, Stage
 from headway.train.run import never, recipe_changes, train
+from headway.translate.evaluate import Evaluation
 from headway.translate.translator import Translator
 
 NUM_PAIRS, NUM_VALIDATION, NUM_TEST = 40_000, 500, 1_200
@@ -46,7 +47,7 @@ def demo(
         yield event
         if isinstance(event, Finished):
             finished = event
-    if finished is None or finished.evaluation is None:
+    if finished is None or not isinstance(finished.evaluation, Evaluation):
         return
     kinds = exact_match_by_kind(parts.test, finished.evaluation.translations)
     sources = EXAMPLES[target]

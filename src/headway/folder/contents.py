@@ -53,6 +53,7 @@ class FolderConfig(Section):
     text: TextConfig = Field(default_factory=TextConfig)
     max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
     tags: tuple[str, ...] = ()  # that sources were trained with, "" among them if some had none; empty: none had one
+    labels: tuple[str, ...] = ()  # that texts are told apart by, in the order of the model's classes; empty: none
     training: TrainingSummary = Field(default_factory=TrainingSummary)
 
 
