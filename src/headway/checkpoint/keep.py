@@ -9,7 +9,7 @@ from headway.checkpoint.state import Scores
 from headway.folder.atomic import SUFFIX
 from headway.folder.weights import write_weights
 
-HIGHER_IS_BETTER = {"loss": False, "perplexity": False, "bleu": True, "chrf": True, "f1": True}
+HIGHER_IS_BETTER = {"loss": False, "perplexity": False, "accuracy": True, "bleu": True, "chrf": True, "f1": True}
 
 
 def weights_path(folder: Path, step: int) -> Path:

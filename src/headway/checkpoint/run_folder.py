@@ -18,6 +18,7 @@ from headway.folder.contents import TRAINING_FOLDER, FolderConfig, ModelFolder, 
 from headway.model.size import count_parameters
 
 RECIPE_FILE = "recipe.toml"
+NEXT_CLASSES = 2  # of two lines: the second follows the first, or not
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,18 @@ def describe_folder(config: RunConfig, prepared: Prepared, training: TrainingSum
         model=real_model(config, prepared),
         search=config.search,
         text=config.text,
-        max_source_tokens=longest_source(prepared.store("train")),
+        max_source_tokens=_longest_read(config, prepared),
         tags=prepared.known_tags(),
         parsing=config.parsing if config.is_parser else None,
+        labels=prepared.report.labels,
         training=training,
     )
+
+
+def _longest_read(config: RunConfig, prepared: Prepared) -> int:
+    """Tokens of the longest text that the model was given to read, EOS counted."""
+    store = prepared.store("train")
+    return int(store.target_lengths.max()) + 1 if config.reads == "text" else longest_source(store)
 
 
 def longest_source(store: Store) -> int:
@@ -154,7 +162,10 @@ def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:
 def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
     """The recipe's model with the vocabulary sizes that the corpus gave."""
     one_table = config.text.shared_vocabulary or config.model.embedding_sharing == "all"
-    source_vocab_size = None if one_table else prepared.report.source_vocab_size
-    return config.model.model_copy(
-        update={"vocab_size": prepared.report.target_vocab_size, "source_vocab_size": source_vocab_size}
-    )
+    found: dict[str, int | None] = {
+        "vocab_size": prepared.report.target_vocab_size,
+        "source_vocab_size": None if one_table else prepared.report.source_vocab_size,
+    }
+    if config.model.architecture == "encoder_only":
+        found["num_classes"] = NEXT_CLASSES if config.train.next_sentence else len(prepared.report.labels) or None
+    return config.model.model_copy(update=found)

@@ -24,13 +24,14 @@ Whole = Annotated[int, Field(ge=0)]
 
 
 class Scores(Section):
-    """Validation of one step."""
+    """Validation of one step; BLEU and chrF only of a model that translates."""
 
     step: Whole
     loss: float
     perplexity: float
-    bleu: float
-    chrf: float
+    accuracy: float | None = None  # share of predictions that are right
+    bleu: float | None = None
+    chrf: float | None = None
     f1: float | None = None  # of a parser
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.computing import computing_options, given_computing_options, load_translator
+from headway.cli.evaluate_tasks import TASKS, evaluate_task
 from headway.cli.options import tag_option
 from headway.cli.reports import columns
 from headway.cli.search_options import given_search_options, is_given, search_options, written
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headway.metrics.translation import MetricScore, PairedComparison
     from headway.translate.evaluate import Evaluation
 
+TRANSLATION, PARSING = "translation", "parsing"
 _FILE = click.Path(path_type=Path, allow_dash=True)
 _OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "reference_tags", "as_json")
 
@@ -31,9 +33,11 @@ _OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "ref
 @click.command("evaluate")
 @click.option(
     "--task",
-    type=click.Choice(["translation", "parsing"]),
-    default="translation",
-    help="parsing: trees in brackets, one a line, against those of a treebank.",
+    type=click.Choice([TRANSLATION, PARSING, *TASKS]),
+    default=TRANSLATION,
+    show_default=True,
+    help="What is measured. parsing: trees in brackets, one a line, against those of a treebank; the other tasks take "
+    "-m and --reference.",
 )
 @click.option(
     "-m",
@@ -90,8 +94,9 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     translations is scored (--hypothesis F --reference F). Compressed files are read as they are.
 
     With --task parsing, labelled F1 of trees (--hypothesis F --reference F), by EVALB's rules.
+    With another --task another kind of model is measured on the text of --reference.
     """
-    if task == "parsing":
+    if task == PARSING:
         _check_only(_OF_PARSING)
         if hypothesis is None:
             raise click.UsageError("--task parsing scores trees that lie in a file; name it with --hypothesis.")
@@ -108,6 +113,17 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         return
     if parameters is not None or reference_tags:
         raise click.UsageError("--parameters and --reference-tags would have no effect without --task parsing.")
+    if task != TRANSLATION:
+        evaluate_task(
+            task,
+            models,
+            reference=reference,
+            device=compute.device,
+            threads=compute.threads,
+            batch_tokens=batch_tokens,
+            as_json=as_json,
+        )
+        return
     only_model = {
         "--source": source,
         **dict.fromkeys(given_search_options(), True),

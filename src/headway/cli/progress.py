@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.reports import clip, count, render_report
+from headway.cli.reports import accuracy_text, clip, count, render_report
+from headway.metrics.accuracy import Accuracy
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 
 if TYPE_CHECKING:
     from headway.train.events import Event, Finished, Started, StepDone, Validated
@@ -125,10 +127,14 @@ def _workers(event: "Started") -> str:
 
 def _validated(event: "Validated", details: bool) -> str:
     best = "  (best so far)" if event.is_best else ""
-    quality = f"BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}" if event.f1 is None else f"F1 {event.f1:.2f}"
+    outputs = f", BLEU {event.bleu:.2f}, chrF {event.chrf:.2f}" if event.bleu is not None else ""
+    if event.f1 is not None:
+        outputs = f", F1 {event.f1:.2f}"
+    elif event.bleu is None and event.accuracy is not None:
+        outputs = f", accuracy {event.accuracy:.1%}"
     head = (
         f"validation after step {event.step:,}, {clock(event.seconds)}: loss {event.loss:.3f}, "
-        f"perplexity {event.perplexity:.2f}, {quality}{best}"
+        f"perplexity {event.perplexity:.2f}{outputs}{best}"
     )
     if not details:
         return head
@@ -141,9 +147,21 @@ def _validated(event: "Validated", details: bool) -> str:
     return "\n".join([head, *samples])
 
 
+def _measured(found: WordPerplexity | Accuracy | HiddenTokens) -> str:
+    """How good a model is that does not translate."""
+    if isinstance(found, Accuracy):
+        return accuracy_text(found)
+    if isinstance(found, HiddenTokens):
+        return f"perplexity {found.perplexity:.2f} a hidden token, {found.accuracy:.1%} of them right"
+    words = f"perplexity {found.per_word:.2f} a word, {found.per_token:.2f} a token"
+    return f"{words}, of {count(found.num_lines, 'line')}"
+
+
 def _finished(event: "Finished") -> str:
     if event.evaluation is None:
         return f"model folder: {event.folder}"
+    if isinstance(event.evaluation, WordPerplexity | Accuracy | HiddenTokens):
+        return f"on the {event.evaluated_on} text: {_measured(event.evaluation)}\nmodel folder: {event.folder}"
     from headway.translate.evaluate_parser import ParserEvaluation
 
     if isinstance(event.evaluation, ParserEvaluation):

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from headway.corpus.clean import FilterRow
     from headway.corpus.overlap import Overlap
     from headway.data.prepared import CorpusReport, Dropped, Report
+    from headway.metrics.accuracy import Accuracy
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
@@ -32,6 +33,13 @@ def clip(text: str, *, width: int = 60) -> str:
     start = text[:width]
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in start)
     return shown if len(text) <= width else f"{shown}… ({len(text):,} characters)"
+
+
+def accuracy_text(found: "Accuracy") -> str:
+    """Tell how many texts got their label."""
+    low, high = found.interval
+    same = f"{found.most_frequent / found.total:.1%} by the most frequent label"
+    return f"accuracy {found.share:.1%} [{low:.1%}, {high:.1%}] of {count(found.total, 'text')}; {same}"
 
 
 def render_report(report: "Report") -> str:
@@ -118,6 +126,8 @@ def render_encoding(report: "Report") -> str:
     trainable = report.pairs_clean - report.held_out
     sample = f", learnt from {report.learnt_pairs:,} of {trainable:,} pairs" if report.learnt_pairs < trainable else ""
     lines.append(f"vocabulary: {sizes}{sample}")
+    if report.labels:
+        lines.append(f"labels: {', '.join(map(clip, report.labels[:10]))}{' ...' if len(report.labels) > 10 else ''}")
     return "\n".join(lines)
 
 

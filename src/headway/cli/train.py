@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 SHORT = "--source a.en --target a.de --source-language en --target-language de --out runs/x"
 PATH = click.Path(path_type=Path)
 FAILED = 1  # exit code of a process that leaves the telling to another
+NEXT_COMMANDS = {  # of models that do not translate, by their architecture and objective
+    ("decoder_only", "target"): "Generate: headway generate -m {} --prompt 'Your text'",
+    ("encoder_only", "masked"): "Fine-tune: headway train classify --init {} --set data.train_source=labelled.tsv",
+    ("encoder_only", "labels"): "Classify: echo 'Your text' | headway classify -m {}",
+}
 DEFAULT_RECIPE = "short"  # of the short form ...
 ADAPTING_RECIPE = "adapt"  # ... and with --init
 OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the short form with --preset auto
@@ -204,7 +209,10 @@ def _run(config: RunConfig, data_dir: Path, folder: Path, *, fresh: bool, group:
         except KeyboardInterrupt:  # while data were prepared, or a second Ctrl-C
             _say_how_to_go_on(group, started=started)
             raise
-    if group.is_first:
+    name = shlex.quote(str(folder))
+    if group.is_first and config.reads != "pairs":
+        click.echo(NEXT_COMMANDS[config.model.architecture, config.train.objective].format(name), err=True)
+    elif group.is_first:
         tags = [corpus.tag for corpus in config.data.corpora]
         tag = f" --tag {tags[0]}" if tags and all(tags) else ""  # without one, such a model refuses text
         click.echo(_say_how_to_use(config, folder) + tag, err=True)

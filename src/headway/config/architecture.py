@@ -16,6 +16,8 @@ UNUSED: dict[str, tuple[str, ...]] = {
     "transformer": OF_SEQUENCES,
     "recurrent": (*OF_SELF_ATTENTION, "positions", "max_positions", "kernel_size"),
     "convolutional": (*OF_SELF_ATTENTION, "recurrent_cell"),
+    "decoder_only": OF_SEQUENCES,
+    "encoder_only": OF_SEQUENCES,
 }
 EMBEDDED = ("sinusoidal", "learned", "none")  # positions that act on embeddings; the others act within self-attention
 

@@ -20,12 +20,15 @@ DEPARTURES = {
     "output_bias": "a bias on the logits",
     "recurrent_cell": "{} in the place of LSTM",
     "kernel_size": "convolutions over {} positions; 3 are usual",
+    "num_classes": "a classifier of {} classes on the first token",
 }
 OF_THE_PAPER = {"positions": ("sinusoidal", "learned")}
 NAMES = {
     "recurrent": "recurrent layers (LSTM) and additive attention over the source, no self-attention",
     "convolutional": "gated convolutions and attention over the source, no self-attention (ConvS2S)",
     "gru": "GRU",
+    "encoder_only": "an encoder alone, which predicts hidden tokens or tells classes",
+    "decoder_only": "a decoder alone, without a source: a language model",
     "none": "no positions: order is left to the causal mask",
     "rope": "rotary positions (RoPE)",
     "alibi": "positions by slopes on the scores (ALiBi)",

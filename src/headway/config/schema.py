@@ -21,8 +21,9 @@ Component = Literal[
     "output",
 ]  # parts of a model that training may leave as they are
 CUTOFF_SHARE = 0.05
+ONE_SIDED = ("decoder_only", "encoder_only")  # architectures of one stack: they read one text, and give no translation
 Tag = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
-Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet", "trees"]
+Format = Literal["auto", "moses", "tsv", "jsonl", "tmx", "po", "xliff", "parquet", "text", "consecutive", "trees"]
 
 
 class Section(BaseModel):
@@ -129,7 +130,7 @@ class TextConfig(Section):
 class ModelConfig(Section):
     """The Transformer of the paper; every axis of its Table 3. Defaults are the base model."""
 
-    architecture: Literal["transformer", "recurrent", "convolutional"] = "transformer"  # the last two: what it replaced
+    architecture: Literal["transformer", "recurrent", "convolutional", "decoder_only", "encoder_only"] = "transformer"
     vocab_size: Count = 37_000  # of the shared vocabulary, or of the target side's
     source_vocab_size: Count | None = None  # only with separate vocabularies
     d_model: Count = 512
@@ -159,6 +160,7 @@ class ModelConfig(Section):
     output_bias: bool = False  # a number a token, added to the logits
     recurrent_cell: Literal["lstm", "gru"] = "lstm"  # only with architecture recurrent
     kernel_size: Count = 3  # positions that a convolution sees; only with architecture convolutional
+    num_classes: Count | None = None  # that an encoder alone tells apart; training counts them
 
     @model_validator(mode="after")
     def _check_unused(self) -> Self:
@@ -182,6 +184,20 @@ class ModelConfig(Section):
         if self.source_vocab_size is not None and self.embedding_sharing == "all":
             raise ValueError(
                 "source_vocab_size needs separate embeddings; set model.embedding_sharing to target or none"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_architecture(self) -> Self:
+        if self.architecture in ONE_SIDED and self.source_vocab_size is not None:
+            raise ValueError(
+                f"architecture {self.architecture} reads one text and source_vocab_size is {self.source_vocab_size}; "
+                "take model.source_vocab_size out"
+            )
+        if self.num_classes is not None and self.architecture != "encoder_only":
+            raise ValueError(
+                f"num_classes is {self.num_classes} and architecture {self.architecture} tells no classes apart; "
+                "take model.num_classes out"
             )
         return self
 
@@ -238,6 +254,9 @@ class TrainConfig(Section):
     epsilon: Positive = 1e-9
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0  # decoupled, of matrices alone
     label_smoothing: Probability = 0.1
+    objective: Literal["target", "masked", "labels"] = "target"  # the last two of an encoder alone
+    masked_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15  # of the tokens of a text, with objective masked
+    next_sentence: bool = False  # and whether the second line follows the first, with objective masked
     # two passes of each microbatch that are to agree: other dropout masks (R-Drop), or tokens cut too (SimCut)
     consistency: Literal["none", "rdrop", "cutoff"] = "none"
     consistency_weight: Positive | None = None  # alpha; absent: 5 for rdrop, 3 for cutoff
@@ -252,8 +271,8 @@ class TrainConfig(Section):
     checkpoint_every: Count = 1000  # steps
     keep_last: Count = 5
     keep_best: Count = 5
-    best_by: Literal["loss", "perplexity", "bleu", "chrf", "f1"] = "bleu"  # f1: of parsers alone
-    early_stopping: Literal["none", "loss", "perplexity", "bleu", "chrf", "f1"] = "none"
+    best_by: Literal["loss", "perplexity", "accuracy", "bleu", "chrf", "f1"] = "bleu"  # f1: of parsers alone
+    early_stopping: Literal["none", "loss", "perplexity", "accuracy", "bleu", "chrf", "f1"] = "none"
     patience: Count = 10  # validations without a better value
     average: Literal["last", "best", "none"] = "last"
     average_count: Count = 5
@@ -442,6 +461,57 @@ class RunConfig(Section):
                 f"model.architecture is {self.model.architecture}; take train.{found[0]} out"
             )
         return self
+
+    @model_validator(mode="after")
+    def _check_one_sided(self) -> Self:
+        if self.model.architecture not in ONE_SIDED:
+            return self
+        measured = {"best_by": self.train.best_by, "early_stopping": self.train.early_stopping}
+        for name, value in measured.items():
+            if value in ("bleu", "chrf"):
+                raise ValueError(
+                    f"train.{name} is {value} and model.architecture {self.model.architecture} gives no translations "
+                    f"to score; set train.{name} to loss, perplexity or accuracy"
+                )
+        if not self.text.shared_vocabulary:
+            raise ValueError(
+                f"text.shared_vocabulary is false and model.architecture {self.model.architecture} reads one text, so "
+                "it has one vocabulary; set text.shared_vocabulary to true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_objective(self) -> Self:
+        train, architecture = self.train, self.model.architecture
+        if (train.objective == "target") != (architecture != "encoder_only"):
+            wanted = "masked or labels" if architecture == "encoder_only" else "target"
+            raise ValueError(
+                f"train.objective is {train.objective} and model.architecture {architecture}; set train.objective to "
+                f"{wanted}, or choose another model.architecture"
+            )
+        if train.next_sentence and train.objective != "masked":
+            raise ValueError(
+                f"train.next_sentence goes with train.objective masked, which is {train.objective}; "
+                "set train.next_sentence to false"
+            )
+        unfit = {
+            "train.consistency": train.consistency != "none",
+            "train.sharding": train.sharding != "none",
+            "text.bpe_dropout": bool(self.text.bpe_dropout) and train.objective == "labels",
+        }
+        if architecture == "encoder_only" and any(unfit.values()):
+            name = next(name for name, is_unfit in unfit.items() if is_unfit)
+            raise ValueError(f"{name} is not for model.architecture encoder_only and this objective; take {name} out")
+        return self
+
+    @property
+    def reads(self) -> Literal["pairs", "text", "consecutive", "labelled"]:
+        """What a line of training text is: a pair, one text, one text with that after it, or a text and its label."""
+        if self.model.architecture not in ONE_SIDED:
+            return "pairs"
+        if self.train.objective == "labels":
+            return "labelled"
+        return "consecutive" if self.train.next_sentence else "text"
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:

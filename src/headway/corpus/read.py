@@ -1,6 +1,6 @@
 """Files of parallel text, whatever their format, as pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ from headway.corpus.moses import read_moses
 from headway.corpus.pair import SentencePair
 from headway.corpus.parquet import read_parquet
 from headway.corpus.po import read_po
+from headway.corpus.text import read_consecutive, read_text
 from headway.corpus.tmx import read_tmx
 from headway.corpus.tsv import read_tsv
 from headway.corpus.xliff import read_xliff
@@ -64,6 +65,8 @@ ELSEWHERE = {
     **dict.fromkeys((".sdltm", ".mtm", ".wfm"), "export the translation memory as TMX"),
 }
 MOSES = "moses"
+TEXT = "text"  # one file of one side: a line is both sides of its pair
+ONE_TEXT: dict[str, Callable[[FilePath], Iterator[SentencePair]]] = {TEXT: read_text, "consecutive": read_consecutive}
 WITH_GAPS = ("tmx", "po", "xliff", "parquet")  # formats with units that wait for a side
 
 
@@ -81,7 +84,8 @@ def read(
 ) -> Iterator[SentencePair]:
     """Yield the pairs of parallel text in file order.
 
-    ``format`` is ``auto``, ``moses`` (two files) or a key of ``READERS`` (one file). ``auto`` takes two files as
+    ``format`` is ``auto``, ``moses`` (two files), a key of ``ONE_TEXT`` (one file of one side: each line is both sides
+    of a pair, or a line and the next are one) or of ``READERS`` (one file of both). ``auto`` takes two files as
     ``moses``, unless just one is named as holding both sides, and one by its suffix, before a suffix of compression.
     ``-`` is standard input, for one file at most. Fields are column numbers (TSV) or keys (JSONL) and play no part in
     ``moses``. ``inline_tags`` says whether formats that have such tags (``TAG_READERS``) are read without or with them.
@@ -107,9 +111,9 @@ def read(
                 "Remedy: name a file for one side, or give both sides in one TSV."
             )
         return read_moses(source, target)
-    if chosen not in READERS:
+    if chosen not in (*READERS, *ONE_TEXT):
         raise CorpusError(
-            f"corpus/read: found format {chosen!r}, wanted one of auto, {MOSES}, {', '.join(READERS)}. "
+            f"corpus/read: found format {chosen!r}, wanted one of auto, {MOSES}, {', '.join((*READERS, *ONE_TEXT))}. "
             f"Remedy: set format to one of these."
         )
     if target:
@@ -117,6 +121,8 @@ def read(
             f"corpus/read: found two files ({name_of(source)}, {name_of(target)}), wanted one for the format {chosen}. "
             f"Remedy: leave the target file out, or set format to {MOSES}."
         )
+    if chosen in ONE_TEXT:
+        return ONE_TEXT[chosen](source)
     reader = TAG_READERS.get(chosen, READERS[chosen]) if inline_tags == "keep" else READERS[chosen]
     if chosen == "tmx" and languages_found is not None:
         reader = partial(read_tmx, inline_tags=inline_tags, languages_found=languages_found)
@@ -157,7 +163,8 @@ def _format_of(source: FilePath, target: FilePath | None) -> str:
     raise CorpusError(
         f"corpus/read: {name_of(source)} is one file without a target file, and its name does not tell its format; "
         f"wanted one of the suffixes {', '.join(SUFFIXES)}. "
-        f"Remedy: name the target file too, or set data.format to one of {', '.join(READERS)}."
+        f"Remedy: name the target file too, or set data.format to one of {', '.join(READERS)} (or to {TEXT}, "
+        "where a language model is to learn from one text)."
     )
 
 

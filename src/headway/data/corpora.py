@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.config.schema import CorpusConfig, DataConfig, RunConfig
+from headway.config.schema import CleanConfig, CorpusConfig, DataConfig, RunConfig
 from headway.corpus.clean import CleanReport, clean
 from headway.corpus.fingerprint import fingerprint
 from headway.corpus.lines import STANDARD_STREAM
@@ -60,6 +60,15 @@ def read_corpus(corpus: CorpusConfig, config: RunConfig, data_dir: Path) -> Iter
         source_field=corpus.source_field,
         target_field=corpus.target_field,
         inline_tags=data.inline_tags,
+    )
+
+
+def filters_of(config: RunConfig) -> CleanConfig:
+    """The filters that tell something of the run's text: sides that are no translations may be alike or unlike."""
+    return (
+        config.clean
+        if config.reads == "pairs"
+        else config.clean.model_copy(update={"drop_identical": False, "max_ratio": 0.0})
     )
 
 
@@ -140,7 +149,11 @@ def clean_corpora(config: RunConfig, data_dir: Path, path: Path, *, on_progress:
     before = 0
     with path.open("wb") as file:
         for corpus in corpora:
-            pairs = clean(read_corpus(corpus.config, config, data_dir), config.clean, corpus.cleaning)
+            pairs = clean(
+                read_corpus(corpus.config, config, data_dir),
+                filters_of(config),
+                corpus.cleaning,
+            )
             for count in write_blocks(file, pairs if named else _marked(pairs, marks, config.train.seed)):
                 on_progress("clean", before + count)
             before += corpus.cleaning.num_kept

@@ -44,6 +44,11 @@ class Ragged:
         return Ragged(np.insert(self.ids, begins, token_id), self.lengths + 1)
 
 
+def no_texts(count: int) -> Ragged:
+    """So many texts without a token: the sources of a model that reads none."""
+    return Ragged(np.empty(0, np.uint32), np.zeros(count, np.int64))
+
+
 class _Numbers(dict[str, int]):
     """A number for every word that was ever asked for; ``new`` has those that were not known before, in order."""
 

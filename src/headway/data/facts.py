@@ -14,7 +14,7 @@ from headway.corpus.lines import STANDARD_STREAM
 from headway.corpus.pair import SentencePair
 from headway.corpus.split import num_held_out
 from headway.data.cleaned import until_full
-from headway.data.corpora import check_enough, files_of, read_corpus
+from headway.data.corpora import check_enough, files_of, filters_of, read_corpus
 from headway.data.prepare import check_settings
 from headway.errors import DataError
 from headway.text.markup import SPACELESS
@@ -41,7 +41,7 @@ def count_facts(
     heard(0)
     counter, whole = _Counter(), CleanReport()
     for corpus in config.data.training_corpora:
-        cleaned = clean(read_corpus(corpus, config, data_dir), config.clean, whole)
+        cleaned = clean(read_corpus(corpus, config, data_dir), filters_of(config), whole)
         pairs = islice(cleaned, at_most - counter.pairs)
         while block := list(until_full(pairs, BLOCK_CHARACTERS)):
             counter.add(block)

@@ -15,11 +15,12 @@ from headway.corpus.language import check_language
 from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
-from headway.corpus.read import may_have_gaps
+from headway.corpus.read import ONE_TEXT, may_have_gaps
 from headway.data.cleaned import Block
 from headway.data.corpora import Progress, TrainingText, clean_corpora, corpora_of, files_of, read_corpus
-from headway.data.encoder import Encoder
+from headway.data.encoder import Encoder, no_texts
 from headway.data.given import GivenVocabulary
+from headway.data.labels import Labels, find_labels
 from headway.data.mixture import Mixture, Share
 from headway.data.prepared import (
     CorpusReport,
@@ -113,6 +114,7 @@ def check_settings(config: RunConfig) -> None:
         _check_named(data, part)
         for corpus in corpora_of(data, part) if config.is_parser else ():
             _check_one_file(corpus, part)
+    _check_sides(config)
     names = [name for part in PARTS_OF_DATA for corpus in corpora_of(data, part) for name in files_of(corpus)]
     if names.count(STANDARD_STREAM) > 1:
         raise DataError(
@@ -123,6 +125,23 @@ def check_settings(config: RunConfig) -> None:
         raise DataError(
             f"data/prepare: model.source_vocab_size is {config.model.source_vocab_size}, but text.shared_vocabulary is "
             "true: both sides have one vocabulary. Take out the one, or set the other to false."
+        )
+
+
+def _check_sides(config: RunConfig) -> None:
+    """A run that reads one text learns from such text, without tags, and no other does."""
+    wants_one, is_pairs = config.reads in ONE_TEXT, config.reads == "pairs"
+    for corpus in (corpus for part in PARTS_OF_DATA for corpus in corpora_of(config.data, part)):
+        fits = corpus.format == config.reads if wants_one else corpus.format not in ONE_TEXT
+        if fits and (is_pairs or not corpus.tag):
+            continue
+        wanted = f"format {config.reads}" if wants_one else f"none of the formats {', '.join(ONE_TEXT)}"
+        tag = f", tag {corpus.tag}" if corpus.tag else ""
+        raise DataError(
+            f"data/prepare: {corpus.source}: found format {corpus.format}{tag}; a run whose model.architecture is "
+            f"{config.model.architecture}, train.objective {config.train.objective} and train.next_sentence "
+            f"{str(config.train.next_sentence).lower()} wants {wanted}{'' if is_pairs else ' and no tag'}. "
+            "Set data.format, or one of these three."
         )
 
 
@@ -209,6 +228,8 @@ def _settings(config: RunConfig, vocabulary: GivenVocabulary | None) -> bytes:
     }
     if config.is_parser:
         settings["parsing"] = config.parsing.model_dump(exclude={"constrained", "max_openings"})
+    if config.reads != "pairs":
+        settings["reads"] = config.reads
     if vocabulary is not None:
         settings["vocabulary"] = vocabulary.digest()
     return json.dumps(settings, sort_keys=True).encode()
@@ -275,7 +296,8 @@ def _build(
     clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
-    coder = _Coder(tokenizers, config)
+    labels = find_labels(text) if config.reads == "labelled" else None
+    coder = _Coder(tokenizers, config, labels)
     training = _encode_training(text, out_dir / "train", coder, config, counters=counters, on_progress=on_progress)
     encoded = {"train": _sum(training), "validation": _encode_validation(validation, out_dir / "validation", coder)}
     _check_encoded(encoded, data)
@@ -299,6 +321,7 @@ def _build(
         learnt_pairs=int(sample.sum()),
         tags={"validation": _tags(validation), "test": _tags(test)},
         gaps={"validation": validation_gaps, "test": test_gaps},
+        labels=() if labels is None else labels.names,
     )
     write_report(out_dir, result)
     return Prepared(out_dir, result, *tokenizers)
@@ -355,23 +378,30 @@ def _corpus_reports(text: TrainingText, training: Sequence[_Counts], config: Run
 
 
 class _Coder:
-    """Turns pairs into ids, and leaves out what is too long or empty."""
+    """Turns pairs into ids, and leaves out what is too long or empty. Without sources, those have no ids.
 
-    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig) -> None:
+    With ``labels`` targets are no text.
+    """
+
+    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig, labels: Labels | None) -> None:
         self._tokenizers = tokenizers
         self._max_tokens = config.data.max_tokens
+        self._has_sources = config.reads != "text"
         source = source_coder(tokenizers[0], config.parsing) if config.is_parser else tokenizers[0]
         self._source = Encoder(source)
-        self._target = self._source if tokenizers[0] is tokenizers[1] else Encoder(tokenizers[1])
+        text = self._source if tokenizers[0] is tokenizers[1] else Encoder(tokenizers[1])
+        self._target = text if labels is None else labels
+        self._target_size = tokenizers[1].vocab_size if labels is None else labels.size
 
     def open(self, folder: Path) -> StoreWriter:
         """A writer of a store with these vocabularies."""
-        source, target = (tokenizer.vocab_size for tokenizer in self._tokenizers)
-        return StoreWriter(folder, source_vocab_size=source, target_vocab_size=target)
+        source = self._tokenizers[0].vocab_size
+        return StoreWriter(folder, source_vocab_size=source, target_vocab_size=self._target_size)
 
     def write(self, block: Block, writer: StoreWriter, *, tag: str, counts: _Counts) -> None:
         """Add pairs to a store, and count them."""
-        sources, targets = self._source.encode(block.sources), self._target.encode(block.targets)
+        targets = self._target.encode(block.targets)
+        sources = self._source.encode(block.sources) if self._has_sources else no_texts(len(block))
         if tag:
             sources = sources.after(self._tokenizers[0].tag_id(tag))
         texts = zip(block.sources, block.targets, strict=True)

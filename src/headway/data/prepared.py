@@ -78,6 +78,7 @@ class Report:
     learnt_pairs: int  # that the vocabulary was learnt from, of all that could be trained on
     tags: dict[str, list[tuple[str, int]]]  # by part
     gaps: dict[str, Dropped]  # by part: units of TMX and the like that lack a side, and are not scored
+    labels: tuple[str, ...] = ()  # of labelled text, in the order of their ids
 
 
 @dataclass(frozen=True, slots=True)

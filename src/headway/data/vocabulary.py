@@ -15,6 +15,10 @@ from headway.text.subword import LEARNERS
 from headway.text.symbols import learn_symbols
 from headway.text.tokenizer import Tokenizer
 
+MASK_TAG = "mask"  # the reserved token that stands for a hidden one
+# Of text that is no pair of translations, the side that holds each line once, or that is no label.
+OWN_SIDES = {"text": ("targets",), "consecutive": ("targets",), "labelled": ("sources",)}
+
 
 def choose_sample(text: TrainingText, config: RunConfig) -> Rows:
     """The pairs that the vocabulary is learnt from: all, or ``text.sample_pairs`` of them, drawn by the seed.
@@ -52,22 +56,24 @@ def learn_vocabulary(
     """
     if config.is_parser:
         return _learn_for_trees(text, sample, config, given=given, on_progress=on_progress)
+    tags = [*text.tags(), *([MASK_TAG] if config.model.architecture == "encoder_only" else [])]
+    own = OWN_SIDES.get(config.reads)
     if given is not None:
-        return given.settle(lambda sides: _texts(text, sample, sides, on_progress=on_progress), tags=text.tags())
+        return given.settle(lambda sides: _texts(text, sample, own or sides, on_progress=on_progress), tags=tags)
     model = config.model
 
     def learn(sides: Sequence[str], vocab_size: int, tags: Sequence[str]) -> Tokenizer:
         return LEARNERS[config.text.model](
-            _texts(text, sample, sides, on_progress=on_progress),
+            _texts(text, sample, own or sides, on_progress=on_progress),
             vocab_size=vocab_size,
             byte_fallback=config.text.byte_fallback,
             tags=tags,
         )
 
     if config.text.shared_vocabulary:
-        tokenizer = learn(("sources", "targets"), model.vocab_size, text.tags())
+        tokenizer = learn(("sources", "targets"), model.vocab_size, tags)
         return tokenizer, tokenizer
-    source = learn(("sources",), model.source_vocab_size or model.vocab_size, text.tags())
+    source = learn(("sources",), model.source_vocab_size or model.vocab_size, tags)
     return source, learn(("targets",), model.vocab_size, ())
 
 

@@ -9,7 +9,8 @@ from headway.config.departure import departures
 from headway.config.load import to_toml
 from headway.config.schema import RunConfig
 from headway.folder.contents import FolderConfig
-from headway.folder.parser_card import ParsedSet, limits_of, opening_of, quality_of, usage_of
+from headway.folder.one_sided import OneSided, one_sided
+from headway.folder.parser_card import ParsedSet, does_of, limits_of, quality_of, usage_of
 from headway.metrics.translation import MetricScore, TranslationScores
 
 KINDS = {"transformer": "A Transformer", "recurrent": "A recurrent", "convolutional": "A convolutional"}
@@ -39,6 +40,16 @@ class ScoredSet:
     perplexity: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A text, and one figure of a model that does not translate; ``of`` says over what."""
+
+    name: str
+    what: str
+    value: str
+    of: str
+
+
 def write_card(
     config: FolderConfig,
     run: RunConfig,
@@ -46,52 +57,57 @@ def write_card(
     num_parameters: int,
     corpus: CorpusCounts | None = None,
     scored: Sequence[ScoredSet | ParsedSet] = (),
+    measured: Sequence[Measured] = (),
     versions: Mapping[str, str] | None = None,
     folder_name: str = "FOLDER",
 ) -> str:
     """Return the card as Markdown. ``versions``: library -> its version; ``folder_name`` stands in the commands."""
-    source, target = config.source_language or "source", config.target_language or "target"
+    words = one_sided(config)
     sections = [
-        _opening(config, run, source, target, num_parameters),
-        _usage(config, folder_name),
-        _quality(scored),
+        _opening(config, run, words, num_parameters),
+        _usage(config, folder_name) if words is None else words.usage(folder_name),
+        _figures(measured) if measured else _quality(scored),
         _data(corpus),
         _training(config, run, versions or {}),
-        _limits(config, scored),
+        _limits(config, is_measured=bool(scored)) if words is None else words.limits,
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _opening(config: FolderConfig, run: RunConfig, source: str, target: str, num_parameters: int) -> str:
+def _opening(config: FolderConfig, run: RunConfig, words: OneSided | None, num_parameters: int) -> str:
     model = config.model
-    what = "Constituency parser" if config.parsing is not None else f"Translation from {source} to {target}"
-    lines = [f"# {_inline(run.title) or what}", "", _does(config, source, target)]
+    source, target = config.source_language or "source", config.target_language or "target"
+    title, does = f"Translation from {source} to {target}", f"translates {source} to {target}"
+    if config.parsing is not None:
+        title, does = "Constituency parser", does_of(config.parsing)
+    own = f"{KINDS.get(model.architecture)} encoder-decoder that {does}"
+    if words is not None:
+        title, own = words.title, words.what
+    lines = [f"# {_inline(run.title) or title}", "", f"{own}, made with Headway {config.headway_version}."]
     if run.note:
         lines += ["", _inline(run.note)]
     left = "; ".join(departures(model).values())
-    layers = f"{model.num_encoder_layers} encoder and {model.num_decoder_layers} decoder layers"
+    both = f"{model.num_encoder_layers} encoder and {model.num_decoder_layers} decoder layers"
+    layers = both if words is None else words.layers
     vocabulary = f"{model.vocab_size:,} shared" if config.text.shared_vocabulary else _separate(config)
-    own = "" if model.architecture in SEQUENTIAL else f", d_ff {model.d_ff:,}, {model.num_heads} heads"
+    sizes = "" if model.architecture in SEQUENTIAL else f", d_ff {model.d_ff:,}, {model.num_heads} heads"
     return "\n".join(
         [
             *lines,
             "",
             f"- parameters: {num_parameters:,}",
-            f"- shape: {layers}, d_model {model.d_model:,}{own}",
+            f"- shape: {layers}, d_model {model.d_model:,}{sizes}",
             *([f"- departures from the paper: {left}"] if left else []),
             f"- vocabulary: {vocabulary} tokens",
-            f"- decoding: beam {config.search.beam_size}, length penalty {config.search.length_penalty:g}, "
-            f"at most {config.search.max_extra_tokens} tokens more than the source",
+            *([_decoding(config)] if words is None else []),
         ]
     )
 
 
-def _does(config: FolderConfig, source: str, target: str) -> str:
-    if config.parsing is not None:
-        return opening_of(config.parsing, config.headway_version)
+def _decoding(config: FolderConfig) -> str:
     return (
-        f"{KINDS[config.model.architecture]} encoder-decoder that translates {source} to {target}, "
-        f"made with Headway {config.headway_version}."
+        f"- decoding: beam {config.search.beam_size}, length penalty {config.search.length_penalty:g}, "
+        f"at most {config.search.max_extra_tokens} tokens more than the source"
     )
 
 
@@ -143,6 +159,14 @@ def _quality(sets: Sequence[ScoredSet | ParsedSet]) -> str:
     warnings = list(dict.fromkeys(warning for entry in scored for warning in entry.scores.warnings))
     if warnings:
         lines += ["", "Warnings:", "", *(f"- {_inline(warning)}" for warning in warnings)]
+    return "\n".join(lines)
+
+
+def _figures(measured: Sequence[Measured]) -> str:
+    lines = ["## Quality", "", "| text | measure | value | of |", "|---|---|---:|---|"]
+    lines += [
+        f"| {_cell(each.name)} | {_cell(each.what)} | {_cell(each.value)} | {_cell(each.of)} |" for each in measured
+    ]
     return "\n".join(lines)
 
 
@@ -198,10 +222,10 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"
 
 
-def _limits(config: FolderConfig, scored: Sequence[ScoredSet | ParsedSet]) -> str:
+def _limits(config: FolderConfig, *, is_measured: bool) -> str:
     lines = ["## Limits", ""]
     lines += limits_of(config.max_source_tokens) if config.parsing is not None else _limits_of_text(config)
-    if not scored:
+    if not is_measured:
         lines.append("- Its quality has not been measured.")
     return "\n".join(lines)
 

@@ -54,6 +54,7 @@ class FolderConfig(Section):
     max_source_tokens: Count  # the longest source trained on, EOS counted; longer input is split
     tags: tuple[str, ...] = ()  # that sources were trained with, "" among them if some had none; empty: none had one
     parsing: ParsingConfig | None = None  # of a parser: how its sources and outputs are written; else absent
+    labels: tuple[str, ...] = ()  # that texts are told apart by, in the order of the model's classes; empty: none
     training: TrainingSummary = Field(default_factory=TrainingSummary)
 
 

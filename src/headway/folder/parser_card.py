@@ -21,13 +21,10 @@ class ParsedSet:
     num_repaired: int
 
 
-def opening_of(parsing: ParsingConfig, version: str) -> str:
+def does_of(parsing: ParsingConfig) -> str:
     """What the model does."""
     tags = "the tags of their words given" if parsing.tags == "given" else "their words alone"
-    return (
-        f"A Transformer encoder-decoder that writes the constituency trees of sentences, {tags}, made with Headway "
-        f"{version}."
-    )
+    return f"writes the constituency trees of sentences, {tags}"
 
 
 def usage_of(parsing: ParsingConfig, folder_name: str) -> list[str]:

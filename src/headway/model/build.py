@@ -20,7 +20,9 @@ from headway.model.decoder import Decoder, DecoderLayer
 from headway.model.encoder import Encoder, EncoderLayer
 from headway.model.init import initialise
 from headway.model.init_sequential import initialise_convolutional, initialise_recurrent
+from headway.model.language_model import LanguageModel
 from headway.model.recurrent_model import RecurrentDecoder, RecurrentEncoder, RecurrentModel
+from headway.model.text_encoder import Classifier, TextEncoder
 from headway.model.token_model import TokenModel
 from headway.model.transformer import Stem, Transformer
 from headway.model.translation_model import TranslationModel
@@ -101,12 +103,48 @@ def build_convolutional(config: ModelConfig, *, seed: int = 1) -> ConvolutionalM
     return model
 
 
+def build_language_model(config: ModelConfig, *, seed: int = 1) -> LanguageModel:
+    """The same, of a decoder alone."""
+    _, scaling = RESIDUAL_SCALINGS[config.residual_scaling](0, config.num_decoder_layers)
+    embedding, output = _own_embedding(config)
+    model = LanguageModel(
+        Stem(embedding, _position(config, causal=True), dropout=Dropout(config.dropout)),
+        Encoder([_encoder_layer(config, scaling) for _ in range(config.num_decoder_layers)], norm=_final_norm(config)),
+        output=output,
+        window=config.attention_window,
+    )
+    initialise(model, seed, encoder_gain=scaling.beta)
+    return model
+
+
+def build_text_encoder(config: ModelConfig, *, seed: int = 1) -> TextEncoder:
+    """The same, of an encoder alone; with a classifier where the configuration counts classes."""
+    scaling, _ = RESIDUAL_SCALINGS[config.residual_scaling](config.num_encoder_layers, 0)
+    embedding, output = _own_embedding(config)
+    classifier = None
+    if config.num_classes is not None:
+        classifier = Classifier(config.d_model, config.num_classes, dropout=Dropout(config.dropout))
+    model = TextEncoder(
+        Stem(embedding, _position(config, causal=False), dropout=Dropout(config.dropout)),
+        Encoder([_encoder_layer(config, scaling) for _ in range(config.num_encoder_layers)], norm=_final_norm(config)),
+        output=output,
+        classifier=classifier,
+        window=config.attention_window,
+    )
+    initialise(model, seed, encoder_gain=scaling.beta)
+    return model
+
+
 TRANSLATION_MODELS: dict[str, Callable[..., TranslationModel]] = {
     "transformer": build_transformer,
     "recurrent": build_recurrent,
     "convolutional": build_convolutional,
 }
-ARCHITECTURES: dict[str, Callable[..., TokenModel]] = {**TRANSLATION_MODELS}
+ARCHITECTURES: dict[str, Callable[..., TokenModel]] = {
+    **TRANSLATION_MODELS,
+    "decoder_only": build_language_model,
+    "encoder_only": build_text_encoder,
+}
 
 
 def build_model(config: ModelConfig, *, seed: int = 1) -> TokenModel:
@@ -159,6 +197,15 @@ def _embeddings(config: ModelConfig) -> tuple[TokenEmbedding, TokenEmbedding, Ou
     if config.embedding_sharing == "all":
         source_embedding.weight = target_embedding.weight
     return source_embedding, target_embedding, output
+
+
+def _own_embedding(config: ModelConfig) -> tuple[TokenEmbedding, OutputProjection]:
+    """The two of a model of one stack; one matrix, unless nothing is shared."""
+    embedding = TokenEmbedding(config.vocab_size, config.d_model, scaled=config.embedding_scale)
+    output = OutputProjection(config.vocab_size, config.d_model, bias=config.output_bias)
+    if config.embedding_sharing != "none":
+        output.weight = embedding.weight
+    return embedding, output
 
 
 def _position(config: ModelConfig, *, causal: bool) -> Position:

@@ -17,6 +17,7 @@ class ParameterCounts:
     decoder_feed_forward: int
     decoder_norm: int
     output_bias: int
+    classifier: int = 0  # of an encoder that tells classes apart
     encoder_recurrent: int = 0  # from here on: of an architecture that has such layers
     decoder_recurrent: int = 0
     readout: int = 0
@@ -36,7 +37,7 @@ class ParameterCounts:
     @property
     def hidden(self) -> int:
         """Those of attention and feed-forward networks, their few biases counted."""
-        return self.non_embedding - self.encoder_norm - self.decoder_norm
+        return self.non_embedding - self.encoder_norm - self.decoder_norm - self.classifier
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """The encoder (Section 3.1): N layers of self-attention and feed-forward.
 
+Under a causal mask the same stack is the decoder of a language model, which adds a position at a time (``step``).
+
 Shapes: B sentences, S source positions, D d_model.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from torch import Tensor, nn
 
 from headway.nn.attention import MultiHeadAttention
+from headway.nn.cache import KeyValue
 from headway.nn.feed_forward import FeedForward, GatedFeedForward
 from headway.nn.position import Position, Span
 from headway.nn.residual import Sublayer
@@ -34,6 +37,18 @@ class EncoderLayer(nn.Module):
         x_BSD = self.attention_sublayer(x_BSD, lambda x: self.self_attention(x, x, mask=mask, span=span))
         return self.feed_forward_sublayer(x_BSD, self.feed_forward)
 
+    def step(self, x_B1D: Tensor, past: KeyValue | None, *, span: Span) -> tuple[Tensor, KeyValue]:
+        """One new position after ``past``, under a causal mask: its vector (B, 1, D), and the past with it."""
+        kept: list[KeyValue] = []
+
+        def attend(x: Tensor) -> Tensor:
+            mixed_B1D, newer = self.self_attention.step(x, past, span=span)
+            kept.append(newer)
+            return mixed_B1D
+
+        x_B1D = self.attention_sublayer(x_B1D, attend)
+        return self.feed_forward_sublayer(x_B1D, self.feed_forward), kept[0]
+
 
 class Encoder(nn.Module):
     """A stack of layers, and a norm where the layers do not end in one."""
@@ -53,3 +68,11 @@ class Encoder(nn.Module):
         for layer in self.each_layer():
             x_BSD = layer(x_BSD, mask, span=span)
         return self.norm(x_BSD)
+
+    def step(self, x_B1D: Tensor, past: Sequence[KeyValue], *, span: Span) -> tuple[Tensor, tuple[KeyValue, ...]]:
+        """One new position: its vector (B, 1, D), and what to keep of each layer. ``past`` is empty at first."""
+        kept: list[KeyValue] = []
+        for index, layer in enumerate(self.each_layer()):
+            x_B1D, newer = layer.step(x_B1D, past[index] if past else None, span=span)
+            kept.append(newer)
+        return self.norm(x_B1D), tuple(kept)

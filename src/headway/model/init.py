@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from headway.model.decoder import DecoderLayer
 from headway.model.encoder import EncoderLayer
-from headway.model.transformer import Transformer
+from headway.model.text_encoder import Classifier
+from headway.model.token_model import TokenModel
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.embedding import OutputProjection, TokenEmbedding
 from headway.nn.feed_forward import FeedForward, GatedFeedForward
@@ -28,7 +29,7 @@ from headway.nn.position import Learned, RelativeBuckets
 from headway.nn.score import AdditiveScore
 
 
-def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, decoder_gain: float = 1.0) -> None:
+def initialise(model: TokenModel, seed: int, *, encoder_gain: float = 1.0, decoder_gain: float = 1.0) -> None:
     """Draw every weight of the model from ``seed`` alone; the gains are DeepNorm's beta of each stack."""
     generator = torch.Generator().manual_seed(seed)
     d_model = model.output.weight.shape[1]
@@ -44,6 +45,9 @@ def initialise(model: Transformer, seed: int, *, encoder_gain: float = 1.0, deco
             elif isinstance(module, TokenEmbedding | OutputProjection):
                 draw_rows(module.weight, generator, d_model)
                 module.weight[0] = 0.0
+            elif isinstance(module, Classifier):
+                for layer in (module.dense, module.output):
+                    draw_glorot((layer,), generator, (1.0,))
             elif isinstance(module, Learned | RelativeBuckets):
                 draw_rows(module.weight, generator, d_model)
             elif isinstance(module, AdditiveScore):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from headway.config.positions import NUM_BUCKETS
-from headway.config.schema import ModelConfig
+from headway.config.schema import ONE_SIDED, ModelConfig
 from headway.model import convolutional_size, recurrent_size
 from headway.model.counts import MultiplyAdds, ParameterCounts
 
@@ -24,6 +24,7 @@ BIG_ERRATUM = (
 OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
 LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 2048, 128 * 2**20, 4 * 2**20  # as in headway.train.chunked
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
+ONE_SIDED_MATRICES = {"all": 1, "target": 1, "none": 2}  # of an architecture without a source
 NORM_VECTORS = {"layer": 2, "rms": 1}  # gain and bias, or gain
 FEED_FORWARD_MATRICES = {"relu": 2, "gelu": 2, "silu": 2, "swiglu": 3}
 KEPT_INSIDE = {"relu": 1, "gelu": 2, "silu": 2, "swiglu": 4}  # vectors of ff that a backward pass needs
@@ -80,6 +81,23 @@ def _widths(config: ModelConfig) -> _Widths:
     )
 
 
+class _Stacks(NamedTuple):
+    """Layers of encoder and decoder, decoder layers that look at a source, and stacks there are."""
+
+    encoders: int
+    decoders: int
+    looking: int
+    stacks: int
+
+
+def _stacks(config: ModelConfig) -> _Stacks:
+    if config.architecture == "decoder_only":
+        return _Stacks(0, config.num_decoder_layers, 0, 1)
+    if config.architecture == "encoder_only":
+        return _Stacks(config.num_encoder_layers, 0, 0, 1)
+    return _Stacks(config.num_encoder_layers, config.num_decoder_layers, config.num_decoder_layers, 2)
+
+
 def count_parameters(config: ModelConfig) -> ParameterCounts:
     """Count the parameters of a model exactly.
 
@@ -87,8 +105,10 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     ``attention_bias``, and d_k a head with additive scores. Feed forward: d x ff and ff x d, with biases;
     gated: two of d x ff and one of ff x d, without.
     LayerNorm: gain and bias of d, two an encoder layer and three a decoder layer; RMSNorm: gain alone; pre-norm: one
-    more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3. Another
-    architecture is counted in a file of its own.
+    more a stack. The softmax has no bias unless it is asked for. Section 3 of the paper and its Table 3. Decoder-only:
+    no encoder, and decoder layers without cross-attention and its norm. Encoder-only: no decoder; what tells C classes
+    apart has matrices of d x d and d x C, with biases. Recurrent and
+    convolutional models are counted in files of their own.
     """
     if config.architecture in OTHERS:
         return OTHERS[config.architecture].parameters(config, _embedding_rows(config) * config.d_model)
@@ -101,24 +121,27 @@ def count_parameters(config: ModelConfig) -> ParameterCounts:
     feed_forward = matrices * d * config.d_ff + (config.d_ff + d if matrices == 2 else 0)
     norm = NORM_VECTORS[config.norm] * d
     final = int(config.norm_placement == "pre")
-    encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
+    encoders, decoders, looking, num_stacks = _stacks(config)
     return ParameterCounts(
         embedding=_embedding_rows(config) * d,
-        positions=2 * _position_numbers(config),
+        positions=num_stacks * _position_numbers(config),
         encoder_attention=encoders * attention,
         encoder_feed_forward=encoders * feed_forward,
-        encoder_norm=(encoders * 2 + final) * norm,
+        encoder_norm=(encoders * 2 + final) * norm if encoders else 0,
         decoder_self_attention=decoders * attention,
-        decoder_cross_attention=decoders * attention,
+        decoder_cross_attention=looking * attention,
         decoder_feed_forward=decoders * feed_forward,
-        decoder_norm=(decoders * 3 + final) * norm,
+        decoder_norm=(decoders * 2 + looking + final) * norm if decoders else 0,
         output_bias=config.vocab_size if config.output_bias else 0,
+        classifier=0 if config.num_classes is None else (d + 1) * (d + config.num_classes),
     )
 
 
 def _embedding_rows(config: ModelConfig) -> int:
     """Count the rows of d of all embedding matrices."""
     source_rows = config.vocab_size if config.source_vocab_size is None else config.source_vocab_size
+    if config.architecture in ONE_SIDED:
+        return ONE_SIDED_MATRICES[config.embedding_sharing] * config.vocab_size
     matrices = EMBEDDING_MATRICES[config.embedding_sharing]
     return config.vocab_size if matrices == 1 else source_rows + (matrices - 1) * config.vocab_size
 
@@ -139,7 +162,8 @@ def count_multiply_adds(config: ModelConfig, *, source_length: int, target_lengt
 
     F is 2 d ff, and 3 d ff where it is gated. Every query is counted against all m targets, as a dense product computes
     it; a window only hides them. A decoding step with a cache that holds m tokens costs the same; lengths of 0 give the
-    weights that one step touches. Biases, norms, residuals, rotations and exponentials are left out.
+    weights that one step touches. A decoder without a source has no terms of cross-attention. Biases, norms, residuals,
+    rotations and exponentials are left out.
     """
     if config.architecture in OTHERS:
         return OTHERS[config.architecture].multiply_adds(config, source_length)
@@ -148,11 +172,11 @@ def count_multiply_adds(config: ModelConfig, *, source_length: int, target_lengt
     projections = d * (query + key + value + mixed)
     over_source = source_length * (query + mixed)
     over_target = target_length * (query + mixed)
-    encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
+    encoders, decoders, looking, _ = _stacks(config)
     return MultiplyAdds(
         encoder=encoders * (projections + feed_forward + over_source),
-        cross_projection=decoders * d * (key + value),
-        decoder=decoders * (projections + over_target + d * (query + mixed) + over_source + feed_forward),
+        cross_projection=looking * d * (key + value),
+        decoder=decoders * (projections + over_target + feed_forward) + looking * (d * (query + mixed) + over_source),
         softmax=d * config.vocab_size,
     )
 
@@ -168,7 +192,7 @@ def cache_bytes_per_token(config: ModelConfig, *, value_bytes: int = 2) -> int:
     if config.architecture in OTHERS:
         return 2 * config.d_model * value_bytes
     width = _widths(config)
-    return config.num_decoder_layers * (width.key + width.value) * value_bytes
+    return _stacks(config).decoders * (width.key + width.value) * value_bytes
 
 
 def training_memory(
@@ -227,7 +251,7 @@ def _kept_numbers(config: ModelConfig, length: int) -> int:
     if config.architecture in OTHERS:
         return OTHERS[config.architecture].kept_numbers(config, length)
     d, query, mixed, key, value = _widths(config)
-    encoders, decoders = config.num_encoder_layers, config.num_decoder_layers
+    encoders, decoders, looking, num_stacks = _stacks(config)
     attention = query + key + value + 2 * mixed + (query if config.kv_heads < config.num_heads else 0)
     attention += 3 * config.num_heads * length if config.attention_dropout else 0
     if config.attention_score == "additive":
@@ -235,7 +259,6 @@ def _kept_numbers(config: ModelConfig, length: int) -> int:
     relative = config.num_heads * length if config.positions == "t5" and not config.attention_dropout else 0
     inside = (KEPT_INSIDE[config.activation] + (2 if config.activation_dropout else 0)) * config.d_ff
     sublayer = (3 if config.norm == "layer" else 4) * d
-    encoder = attention + relative + inside + 2 * sublayer
-    decoder = 2 * attention + relative + inside + 3 * sublayer
-    final = 2 * (sublayer - 2 * d) if config.norm_placement == "pre" else 0
-    return encoders * encoder + decoders * decoder + 6 * d + final
+    alone = attention + relative + inside + 2 * sublayer  # an encoder layer, or a decoder layer without a source
+    final = sublayer - 2 * d if config.norm_placement == "pre" else 0
+    return (encoders + decoders) * alone + looking * (attention + sublayer) + num_stacks * (3 * d + final)

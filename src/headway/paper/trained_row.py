@@ -25,6 +25,7 @@ from headway.model.size import count_multiply_adds, count_parameters
 from headway.paper.work import Making, Values
 from headway.train.events import Finished, Interrupted, Stage
 from headway.train.run import recipe_changes, train
+from headway.translate.evaluate import Evaluation
 from headway.translate.translator import Translator
 
 NEVER = 10_000_000  # steps: a validation at the end alone
@@ -96,7 +97,7 @@ def train_row(
         if isinstance(event, Interrupted):
             return None
     assert finished is not None
-    assert finished.evaluation is not None
+    assert isinstance(finished.evaluation, Evaluation), "a row of Table 3 translates"
     yield Stage(f"scoring the {finished.evaluated_on} text")
     return _measured(out_dir, finished.evaluation.translations, part=finished.evaluated_on)
 

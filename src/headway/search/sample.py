@@ -1,9 +1,9 @@
 """Sampling: each token is drawn from the model's distribution, in place of the most probable one.
 
 The numbers that decide come from a counter-based stream of their own for every output: its key is made of the seed, the
-source's token ids and which of the source's samples it is, its n-th number decides the n-th token. So an output depends
-on these alone: not on the rest of the batch, the order of lines, the number of samples or of threads. The same line
-twice gives the same samples twice.
+source's token ids (of the prefix where there is no source) and which of the source's samples it is, its n-th number
+decides the n-th token. So an output depends on these alone: not on the rest of the batch, the order of lines, the
+number of samples or of threads. The same line twice gives the same samples twice.
 
 Shapes: B sentences, S source positions, O outputs, R of them under way, V vocabulary, T positions,
 K the most probable tokens.
@@ -23,6 +23,7 @@ from headway.search.hypothesis import Hypothesis
 from headway.search.predictor import Predictor
 from headway.search.repeated import Repeated, repeat_constraint
 from headway.search.settings import Sampling, SearchSettings
+from headway.text.tokenizer import PAD_ID
 
 State = TypeVar("State")
 
@@ -41,7 +42,10 @@ def sample_search(
     """The ``n_best`` samples of each source as they were drawn, equal ones too; log_prob is the model's own."""
     count = settings.n_best
     lengths = source_mask_BS.sum(dim=1).tolist()
-    sources = [ids[:length] for ids, length in zip(source_BS.tolist(), lengths, strict=True)]
+    prefixes = [[token for token in prefix if token != PAD_ID] for prefix in constraint.prefix_BP.tolist()]
+    sources = [
+        ids[:length] or prefix for ids, length, prefix in zip(source_BS.tolist(), lengths, prefixes, strict=True)
+    ]
     longest = int(constraint.limit_B.max())
     numbers_OT = torch.from_numpy(
         np.stack([uniform_numbers(ids, longest, seed=sampling.seed, place=k) for ids in sources for k in range(count)])

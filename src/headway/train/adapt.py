@@ -20,6 +20,7 @@ OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout", "word_dropout")
 OWN_PARSING_KEYS = ("functions", "traces", "constrained", "max_openings")
 NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
 SOURCE_ROWS = ("source_stem.embedding.weight",)
+CLASSES = "classifier."  # of names of weights
 TARGET_ROWS = ("target_stem.embedding.weight", "output.weight", "output.bias")
 
 Weights = Mapping[str, np.ndarray]
@@ -153,6 +154,17 @@ def initial_weights(parent: ModelFolder, source_tokenizer: Tokenizer, target_tok
             if name in weights and parts and len(weights[name]) == old.vocab_size:
                 weights[name] = _grown(weights[name], parts)
     return weights
+
+
+def with_own_classes(weights: Weights, own: Weights) -> Weights:
+    """The weights, with a model's own where they have no classifier or one of other classes."""
+    fresh = {
+        name: array
+        for name, array in own.items()
+        if name.startswith(CLASSES) and (name not in weights or weights[name].shape != array.shape)
+    }
+    kept = {name: array for name, array in weights.items() if name in own or not name.startswith(CLASSES)}
+    return {**kept, **fresh}
 
 
 def new_token_parts(old: Tokenizer, new: Tokenizer) -> list[list[int]]:

@@ -53,6 +53,11 @@ def choose_settings(
             f"train/choice: the run begins with the model in {checked.train.init}, which has its sizes and its "
             "vocabulary, so there is nothing to choose. Leave --preset out, or --init."
         )
+    if checked.model.architecture != "transformer":
+        raise ConfigError(
+            f"train/choice: model.architecture is {checked.model.architecture}, and sizes are chosen for translators "
+            "(transformer) alone. Leave --preset out, and set the sizes of [model] yourself."
+        )
     folder = out_dir / TRAINING_FOLDER
     if not fresh and state_files(folder / "states") and (folder / RECIPE_FILE).exists():
         return Chosen(draft.config(_chosen_before(load(folder / RECIPE_FILE))))

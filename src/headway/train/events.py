@@ -4,8 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.data.prepare import Prepared
+from headway.metrics.accuracy import Accuracy
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 from headway.translate.evaluate import Evaluation
 from headway.translate.evaluate_parser import ParserEvaluation
+
+Result = (
+    Evaluation | ParserEvaluation | WordPerplexity | Accuracy | HiddenTokens
+)  # how good a model is, by what it is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +99,17 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """Scores on the validation text; perplexity is without smoothing."""
+    """Scores on the validation text; perplexity is without smoothing. BLEU and chrF only of a model that translates."""
 
     step: int
     loss: float
     perplexity: float
-    bleu: float
-    chrf: float
+    bleu: float | None
+    chrf: float | None
     seconds: float
     is_best: bool
     samples: tuple[Sample, ...] = field(default=())
+    accuracy: float | None = None  # share of predictions that are right
     signs: Signs | None = None
     f1: float | None = None  # of a parser: labelled, of all sentences (metrics/parseval.py, "all")
 
@@ -148,7 +155,7 @@ class Finished:
     """The model folder is written."""
 
     folder: Path
-    evaluation: Evaluation | ParserEvaluation | None
+    evaluation: Result | None
     evaluated_on: str
 
 

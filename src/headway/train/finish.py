@@ -12,14 +12,26 @@ from headway.checkpoint.keep import HIGHER_IS_BETTER, best_steps, weights_path
 from headway.checkpoint.run_folder import describe_folder, epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
-from headway.folder.card import CorpusCounts, ScoredSet, write_card
+from headway.folder.card import CorpusCounts, Measured, ScoredSet, write_card
 from headway.folder.contents import TrainingSummary, write_folder
 from headway.folder.parser_card import ParsedSet
 from headway.folder.weights import read_weights
+from headway.metrics.accuracy import Accuracy
+from headway.metrics.perplexity import HiddenTokens, WordPerplexity
 from headway.model.build import export_weights, load_weights
-from headway.train.events import Event, Finished, Interrupted, Notice, Stage
+from headway.model.language_model import LanguageModel
+from headway.model.text_encoder import TextEncoder
+from headway.train.distributed import ALONE
+from headway.train.events import Event, Finished, Interrupted, Notice, Result, Stage
 from headway.train.session import Session
-from headway.train.validate import session_parser, session_translator, validate
+from headway.train.validate import (
+    session_classifier,
+    session_generator,
+    session_losses,
+    session_parser,
+    session_translator,
+    validate,
+)
 from headway.translate.evaluate import Evaluation, evaluate
 from headway.translate.evaluate_parser import ParserEvaluation, evaluate_parser
 
@@ -42,7 +54,8 @@ def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> 
     if not group.is_first:
         group.barrier()  # of several processes the first one ends the run
         return
-    part = "test" if session.config.data.test_source else "validation"
+    has_test = session.config.data.test_source and session.config.train.objective != "masked"
+    part = "test" if has_test else "validation"
     yield Stage("evaluating")
     evaluation = _evaluate(session, part)
     yield Stage("writing the model folder")
@@ -83,13 +96,22 @@ def _load_final_weights(session: Session) -> Iterator[Event]:
     load_weights(session.model, read_weights(weights_path(session.weights_folder, best_step)))
 
 
-def _evaluate(session: Session, part: str) -> Evaluation | ParserEvaluation:
+def _evaluate(session: Session, part: str) -> Result:
+    """How good the model is on a text, by what it is for. Only the first process asks."""
     sources, references = session.prepared.texts(part)
+    model = session.whole_model()
+    if isinstance(model, LanguageModel):
+        return session_generator(session, model).measure(references)
+    if isinstance(model, TextEncoder):
+        if session.config.reads == "labelled":
+            return session_classifier(session, model).measure(sources, references)
+        found = session_losses(session, model, group=ALONE)
+        return HiddenTokens(found.nll, found.accuracy)
     if session.config.is_parser:
-        parser = session_parser(session, session.whole_model())
+        parser = session_parser(session, model)
         return evaluate_parser(parser, sources, references, corpus_tags=session.prepared.tags(part))
     return evaluate(
-        session_translator(session, session.whole_model()),
+        session_translator(session, model),
         sources,
         references,
         target_language=session.config.data.target_language,
@@ -99,8 +121,8 @@ def _evaluate(session: Session, part: str) -> Evaluation | ParserEvaluation:
     )
 
 
-def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation | ParserEvaluation) -> None:
-    config, progress = session.config, session.progress
+def _write(session: Session, out_dir: Path, *, part: str, evaluation: Result) -> None:
+    config, progress, name = session.config, session.progress, _set_name(session.config, part)
     weights = export_weights(session.model)
     folder_config = describe_folder(
         config,
@@ -120,7 +142,8 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
         config,
         num_parameters=sum(array.size for array in weights.values()),
         corpus=corpus_counts(config, session.prepared.report),
-        scored=(_scored(_set_name(config, part), evaluation),),
+        scored=_scored(name, evaluation),
+        measured=_measured(name, evaluation),
         versions={"headway": __version__, "torch": torch.__version__, "numpy": np.__version__},
         folder_name=str(out_dir),
     )
@@ -134,13 +157,33 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Evaluation
     )
 
 
-def _scored(name: str, evaluation: Evaluation | ParserEvaluation) -> ScoredSet | ParsedSet:
-    """What the card tells of the quality."""
+def _scored(name: str, evaluation: Result) -> list[ScoredSet | ParsedSet]:
+    """What the card tells of translations and of trees."""
     if isinstance(evaluation, ParserEvaluation):
-        return ParsedSet(
-            name, evaluation.scores, tags_given=evaluation.tags_given, num_repaired=evaluation.num_repaired
-        )
-    return ScoredSet(name, evaluation.scores, evaluation.perplexity)
+        given, repaired = evaluation.tags_given, evaluation.num_repaired
+        return [ParsedSet(name, evaluation.scores, tags_given=given, num_repaired=repaired)]
+    return [ScoredSet(name, evaluation.scores, evaluation.perplexity)] if isinstance(evaluation, Evaluation) else []
+
+
+def _measured(name: str, found: Result) -> list[Measured]:
+    """What the card tells of a model that does not translate."""
+    if isinstance(found, WordPerplexity):
+        words, tokens = f"{found.num_words:,} words, ends of lines counted", f"{found.num_tokens:,} tokens"
+        return [
+            Measured(name, "perplexity a word", f"{found.per_word:.2f}", words),
+            Measured(name, "perplexity a token", f"{found.per_token:.2f}", tokens),
+        ]
+    if isinstance(found, Accuracy):
+        low, high = found.interval
+        same = f"{found.most_frequent / found.total:.1%} by always saying the most frequent label"
+        value = f"{found.share:.1%} [{low:.1%}, {high:.1%}]"
+        return [Measured(name, "accuracy", value, f"{found.total:,} texts; {same}")]
+    if not isinstance(found, HiddenTokens):
+        return []
+    return [
+        Measured(name, "perplexity of hidden tokens", f"{found.perplexity:.2f}", "masks drawn once"),
+        Measured(name, "accuracy of hidden tokens", f"{found.accuracy:.1%}", "the same"),
+    ]
 
 
 def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:
@@ -164,4 +207,5 @@ def corpus_counts(config: RunConfig, report: Report) -> CorpusCounts:
 
 def _set_name(config: RunConfig, part: str) -> str:
     named = config.data.test_source if part == "test" else config.data.validation_source
-    return Path(named).name if named else "held-out pairs of the training text"
+    held_out = "pairs" if config.reads == "pairs" else "lines"
+    return Path(named).name if named else f"held-out {held_out} of the training text"

@@ -46,6 +46,18 @@ class Look:
         return earlier[-1] if earlier and self._is_warmed(earlier[-1].step) else None
 
     @property
+    def bleu(self) -> float:
+        """That of the outputs: what is looked at is a model that translates."""
+        assert self.scores.bleu is not None
+        return self.scores.bleu
+
+    @property
+    def chrf(self) -> float:
+        """The same."""
+        assert self.scores.chrf is not None
+        return self.scores.chrf
+
+    @property
     def learnt(self) -> bool:
         """The validation text is far less surprising than to one who guesses by frequency."""
         return self.signs.nll <= LEARNT * self.unigram

@@ -10,7 +10,7 @@ from headway.config.schema import TrainConfig
 from headway.data.loader import Position, batches
 from headway.data.segmentation import Segmentation
 from headway.train.events import Event, Interrupted, Saved, StepDone, Validated
-from headway.train.objective import build_objective
+from headway.train.objectives import training_objective
 from headway.train.schedule import learning_rate
 from headway.train.session import Session
 from headway.train.step import StepResult, train_step
@@ -36,7 +36,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
     """Train until the recipe's end, or until asked to stop: then the state is saved and Interrupted comes last."""
     train, group = session.config.train, session.group
     clock = Clock(session.progress.seconds, time.monotonic())
-    objective = build_objective(train)
+    objective = training_objective(train, session.prepared.source_tokenizer)
     watchdog = Watchdog(session)
     yield from watchdog.begin()
     session.model.train()
@@ -134,6 +134,7 @@ def _validate(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Ev
         bleu=scores.bleu,
         chrf=scores.chrf,
         f1=scores.f1,
+        accuracy=scores.accuracy,
         seconds=clock.seconds(),
         is_best=is_best,
         samples=found.samples,

@@ -30,6 +30,10 @@ class Objective(Protocol):
         """
         ...
 
+    def num_predictions(self, batch: Batch) -> int:
+        """Over how many predictions the sums of a batch are; its draws change nothing of it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
@@ -37,14 +41,18 @@ class Likelihood:
 
     label_smoothing: float
 
+    def num_predictions(self, batch: Batch) -> int:
+        """Real target tokens."""
+        return batch.num_target_tokens
+
     def sums(self, model: TokenModel, batch: Batch, *, precision: str) -> Tensor:
         """As ``Objective`` has it: the smoothed loss, and the likelihood without smoothing."""
-        with _products_in(precision, batch):
+        with products_in(precision, batch):
             return self._sums(model, *_real(model, batch, precision))
 
     def sums_and_correct(self, model: TokenModel, batch: Batch, *, precision: str) -> tuple[Tensor, Tensor]:
         """``sums``, and how many of the target tokens are the most probable where they stand; one forward pass."""
-        with _products_in(precision, batch):
+        with products_in(precision, batch):
             hidden_ND, target_N = _real(model, batch, precision)
             correct = correct_tokens(hidden_ND, model.output.weight, target_N=target_N, bias_V=model.output.bias)
             return self._sums(model, hidden_ND, target_N), correct
@@ -71,13 +79,17 @@ class Agreement:
     weights: Weights
     cutoff_share: float = 0.0
 
+    def num_predictions(self, batch: Batch) -> int:
+        """Real target tokens."""
+        return batch.num_target_tokens
+
     def sums(self, model: TokenModel, batch: Batch, *, precision: str) -> Tensor:
         """As ``Objective`` has it: the loss with its divergences, and the likelihood by the shares of both passes."""
         kept_BS = kept_BT = None
         if self.cutoff_share:
             kept_BS = _twice(_kept(batch.source_BS, self.cutoff_share, spared=EOS_ID), whole_first=True)
             kept_BT = _twice(_kept(batch.target_in_BT, self.cutoff_share, spared=BOS_ID), whole_first=True)
-        with _products_in(precision, batch):
+        with products_in(precision, batch):
             hidden_BTD = model.hidden(
                 _twice(batch.source_BS),
                 _twice(batch.source_mask_BS),
@@ -87,7 +99,7 @@ class Agreement:
             )
             real_BT = batch.target_out_BT != 0
             return chunked_consistency_loss(
-                _narrowed(hidden_BTD.unflatten(0, (2, -1))[:, real_BT], precision),
+                narrowed(hidden_BTD.unflatten(0, (2, -1))[:, real_BT], precision),
                 model.output.weight,
                 target_N=batch.target_out_BT[real_BT],
                 label_smoothing=self.label_smoothing,
@@ -129,7 +141,7 @@ def build_objective(train: TrainConfig) -> Objective:
     return OBJECTIVES[train.consistency](train)
 
 
-def _products_in(precision: str, batch: Batch) -> torch.autocast:
+def products_in(precision: str, batch: Batch) -> torch.autocast:
     """Matrix products in bf16 if the precision is that."""
     return torch.autocast(batch.source_BS.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
@@ -138,10 +150,11 @@ def _real(model: TokenModel, batch: Batch, precision: str) -> tuple[Tensor, Tens
     """The decoder's vectors (N, D) of a batch where real target tokens stand, and these (N)."""
     hidden_BTD = model.hidden(batch.source_BS, batch.source_mask_BS, batch.target_in_BT)
     real_BT = batch.target_out_BT != 0
-    return _narrowed(hidden_BTD[real_BT], precision), batch.target_out_BT[real_BT]
+    return narrowed(hidden_BTD[real_BT], precision), batch.target_out_BT[real_BT]
 
 
-def _narrowed(hidden: Tensor, precision: str) -> Tensor:
+def narrowed(hidden: Tensor, precision: str) -> Tensor:
+    """Vectors in the number format of the precision."""
     return hidden.bfloat16() if precision == "bf16" else hidden
 
 

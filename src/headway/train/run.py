@@ -28,7 +28,7 @@ from headway.train.finish import finish
 from headway.train.loop import run_steps
 from headway.train.memory import settle_memory
 from headway.train.metrics_log import MetricsLog
-from headway.train.objective import build_objective
+from headway.train.objectives import training_objective
 from headway.train.precision import settle_precision
 from headway.train.schedule import UP_TO_THE_END, early_end
 from headway.train.session import Session, check_fit, open_session
@@ -129,7 +129,7 @@ def _begin(
     heard = _stop_when_asked(should_stop)
     prepared = prepare(config, data_dir, folder / "data", vocabulary=vocabulary, on_progress=heard)
     yield DataReady(prepared)
-    if not (config.data.target_language or config.is_parser):
+    if not config.data.target_language and config.reads == "pairs" and not config.is_parser:
         yield Notice(
             "data.target_language is empty, so BLEU takes the tokenizer of European languages; "
             "set it (zh, ja ...) where words have no spaces between them"
@@ -272,7 +272,7 @@ def _settle(session: Session, *, is_new: bool, group: Group) -> list[str]:
     """Threads and number format, tried on a batch where the recipe leaves them open; what was settled, and why."""
     told: list[str] = []
     train, precision = session.config.train, session.progress.precision
-    objective = build_objective(train)
+    objective = training_objective(train, session.prepared.source_tokenizer)
     if is_new and train.threads is None and group.world_size == 1 and session.device.type == "cpu":
         fewer = settle_threads(
             session.model,

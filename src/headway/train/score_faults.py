@@ -16,7 +16,7 @@ def scores(look: Look) -> Trouble | None:
     """Outputs are written otherwise than references, or BLEU is under a quarter of what the accuracy lets expect."""
     if look.mismatch is not None and look.holds(lambda signs: signs.mismatch, lasting=0.01, at_once=0.01):
         text = (
-            f"{_described(look.mismatch)}: BLEU ({look.scores.bleu:.1f}) counts this as errors, or cannot be compared "
+            f"{_described(look.mismatch)}: BLEU ({look.bleu:.1f}) counts this as errors, or cannot be compared "
             "with other scores. Give training and validation text in the same form, the plain one. "
             f"{quoted(_most_alike(look.seen))}"
         )
@@ -26,7 +26,7 @@ def scores(look: Look) -> Trouble | None:
     if _is_explained(look):
         return None
     text = (
-        f"BLEU is {look.scores.bleu:.1f}, but {percent(look.signs.token_accuracy)} of the validation tokens are "
+        f"BLEU is {look.bleu:.1f}, but {percent(look.signs.token_accuracy)} of the validation tokens are "
         f"predicted right, which lets expect {look.expected_bleu:.0f} or more: {_cause(look)}. "
         f"{quoted(_most_alike(look.seen))}"
     )
@@ -53,9 +53,9 @@ def _cause(look: Look) -> str:
             f"a reference has {look.words:.1f} words on average as BLEU counts them, and BLEU needs runs of 4: set "
             'train.best_by = "chrf", or evaluate.tokenize where words have no spaces between them (zh, char)'
         )
-    if look.scores.chrf >= 40:
+    if look.chrf >= 40:
         return (
-            f"chrF, which counts characters without spaces, is {look.scores.chrf:.1f}: outputs and references are "
+            f"chrF, which counts characters without spaces, is {look.chrf:.1f}: outputs and references are "
             "divided into words otherwise. Set evaluate.tokenize, or give validation references as plain text"
         )
     return (

@@ -17,8 +17,9 @@ from headway.data.prepare import Prepared
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store
 from headway.errors import ConfigError, TrainingError
-from headway.model.build import build_model, load_weights
+from headway.model.build import build_model, export_weights, load_weights
 from headway.model.token_model import TokenModel
+from headway.train.adapt import with_own_classes
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
@@ -170,7 +171,7 @@ def open_session(
     model_config = real_model(config, prepared)
     model = build_model(model_config, seed=config.train.seed).to(device)
     if initial is not None and state is None:
-        load_weights(model, initial)
+        load_weights(model, with_own_classes(initial, export_weights(model)))
     if config.train.lora_rank is not None:
         add_low_rank(model, config.train.lora_rank, alpha=config.train.lora_alpha, seed=config.train.seed)
     told = freeze(model, config.train.freeze)
@@ -221,6 +222,16 @@ def rank_device(name: str, group: Group) -> torch.device:
     return torch.device("cuda", group.local_rank)
 
 
+def _longest_input(store: Store, config: RunConfig) -> int:
+    """The most tokens that the model reads at once, BOS and EOS counted."""
+    source, target = store.source_lengths, store.target_lengths
+    if config.model.architecture != "encoder_only":
+        return 1 + max(int(source.max()), int(target.max()))
+    if config.reads == "consecutive":
+        return 3 + int((source + target).max())
+    return 2 + int((source if config.reads == "labelled" else target).max())
+
+
 def check_fit(config: RunConfig, prepared: Prepared) -> None:
     """Refuse what would fail only after a run has begun.
 
@@ -232,10 +243,7 @@ def check_fit(config: RunConfig, prepared: Prepared) -> None:
     model = config.model
     if model.positions != "learned":
         return
-    stores = [prepared.store(part) for part in ("train", "validation")]
-    longest = 1 + max(
-        int(lengths.max()) for store in stores for lengths in (store.source_lengths, store.target_lengths)
-    )
+    longest = max(_longest_input(prepared.store(part), config) for part in ("train", "validation"))
     if longest > model.max_positions:
         raise ConfigError(
             f"train/session: the longest sentence has {longest:,} tokens, EOS counted; model.max_positions is "

@@ -19,12 +19,12 @@ from headway.train.sharding import whole
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Means over the step's real target tokens (nats), and what it cost."""
+    """Means over the step's predictions (nats), which mostly are its real target tokens, and what it cost."""
 
     loss: float
     nll: float
     gradient_norm: float
-    num_target_tokens: int
+    num_target_tokens: int  # or what else the objective predicts
     num_tokens: int
     num_padded_tokens: int
 
@@ -50,16 +50,16 @@ def train_step(
     """
     first, *_ = model.parameters()
     shares = group.world_size if is_sharded(first) else 1  # sharded gradients are means over the ranks, wanted are sums
-    num_target_tokens, num_tokens, num_padded_tokens = group.sum(_count(batches)).tolist()
+    num_predictions, num_tokens, num_padded_tokens = group.sum(_count(batches, objective)).tolist()
     sums = torch.zeros(2, dtype=torch.float64)
     optimizer.zero_grad()
     for index, batch in enumerate(batches):
         torch.manual_seed(microbatch_seed(seed, step, group.rank + index * group.world_size))
         loss_and_nll = objective.sums(model, batch.to(first.device), precision=precision)
-        (loss_and_nll[0] / (num_target_tokens / shares)).backward()
+        (loss_and_nll[0] / (num_predictions / shares)).backward()
         sums += loss_and_nll.detach().double().cpu()
     group.sum_gradients(model.parameters())
-    loss, nll = (group.sum(sums) / num_target_tokens).tolist()
+    loss, nll = (group.sum(sums) / num_predictions).tolist()
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     gradient_norm = whole(torch.nn.utils.get_total_norm(gradients))
     _check_finite(step, loss, gradient_norm=gradient_norm.item(), learning_rate=learning_rate)
@@ -72,7 +72,7 @@ def train_step(
         loss=loss,
         nll=nll,
         gradient_norm=gradient_norm.item(),
-        num_target_tokens=num_target_tokens,
+        num_target_tokens=num_predictions,
         num_tokens=num_tokens,
         num_padded_tokens=num_padded_tokens,
     )
@@ -84,10 +84,10 @@ def microbatch_seed(seed: int, step: int, index: int) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-def _count(batches: Sequence[Batch]) -> Tensor:
-    """Real target tokens, tokens and positions of the microbatches; one without target tokens only fills a gap."""
+def _count(batches: Sequence[Batch], objective: Objective) -> Tensor:
+    """Predictions, tokens and positions of the microbatches; one without target tokens only fills a gap."""
     real = [batch for batch in batches if batch.num_target_tokens]
-    counts = [(batch.num_target_tokens, batch.num_tokens, batch.num_padded_tokens) for batch in real]
+    counts = [(objective.num_predictions(batch), batch.num_tokens, batch.num_padded_tokens) for batch in real]
     return torch.tensor([(0, 0, 0), *counts]).sum(dim=0)
 
 

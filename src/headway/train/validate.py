@@ -12,15 +12,19 @@ from headway.data.batching import plan
 from headway.data.loader import collate
 from headway.data.store import Store
 from headway.metrics.translation import score_translations
+from headway.model.language_model import LanguageModel
+from headway.model.text_encoder import TextEncoder
 from headway.model.token_model import TokenModel
 from headway.model.translation_model import TranslationModel
 from headway.train.distributed import ALONE, Group
 from headway.train.events import Sample
 from headway.train.focus import Focus, measure_focus
-from headway.train.objective import Likelihood
+from headway.train.objectives import Measure, measure_of
 from headway.train.session import Session
-from headway.translate.backend import model_backend
+from headway.translate.backend import language_backend, model_backend
+from headway.translate.classifier import TextClassifier
 from headway.translate.evaluate_parser import f1_of_symbols, parse_sources
+from headway.translate.generator import Generator
 from headway.translate.parser import Parser
 from headway.translate.translator import Translator, longest_output
 
@@ -28,7 +32,7 @@ NUM_SAMPLES = 3
 
 
 class TextLoss(NamedTuple):
-    """Means over the target tokens of a text: smoothed loss, -log p (nats), and the share that is most probable."""
+    """Means over the predictions of a text: smoothed loss, -log p (nats), and the share that is right."""
 
     loss: float
     nll: float
@@ -64,8 +68,10 @@ def validate(session: Session) -> Validation:
 
     Several processes divide the text among them, and all get the first one's scores.
     """
-    train, evaluate, group = session.config.train, session.config.evaluate, session.group
     model = session.whole_model()
+    if session.config.reads != "pairs":
+        return _without_outputs(session, model)
+    train, evaluate, group = session.config.train, session.config.evaluate, session.group
     (loss, nll, accuracy), focus = validation_losses(session, model)
     sources, references = session.prepared.texts("validation")
     sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
@@ -88,6 +94,7 @@ def validate(session: Session) -> Validation:
         step=session.progress.step,
         loss=loss,
         perplexity=math.exp(min(nll, 700.0)),
+        accuracy=accuracy,
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
         f1=f1_of_symbols(translations, references, sources, session.config.parsing)
@@ -134,6 +141,14 @@ def session_parser(session: Session, model: TokenModel) -> Parser:
     )
 
 
+def _without_outputs(session: Session, model: TokenModel) -> Validation:
+    """The loss alone, of a model that writes no translations."""
+    found = session_losses(session, model, group=session.group)
+    perplexity = math.exp(min(found.nll, 700.0))
+    scores = Scores(step=session.progress.step, loss=found.loss, perplexity=perplexity, accuracy=found.accuracy)
+    return Validation(session.group.share(scores))
+
+
 def session_translator(session: Session, model: TokenModel) -> Translator:
     """The user's own Translator over a session's ``whole_model``, which is put into evaluation mode."""
     assert isinstance(model, TranslationModel), "only such a model translates"
@@ -151,19 +166,44 @@ def session_translator(session: Session, model: TokenModel) -> Translator:
     )
 
 
+def session_generator(session: Session, model: LanguageModel) -> Generator:
+    """The user's own Generator over a session's ``whole_model``, which is put into evaluation mode."""
+    return Generator(
+        language_backend(model.eval(), session.device),
+        session.prepared.target_tokenizer,
+        search=session.config.search,
+        max_positions=longest_output(session.model_config),
+    )
+
+
+def session_classifier(session: Session, model: TextEncoder) -> TextClassifier:
+    """The user's own TextClassifier over a session's ``whole_model``, which is put into evaluation mode."""
+    return TextClassifier(
+        model.eval(),
+        session.prepared.source_tokenizer,
+        labels=session.prepared.report.labels,
+        device=session.device,
+        max_positions=longest_output(session.model_config),
+    )
+
+
 def validation_losses(session: Session, model: TokenModel) -> tuple[TextLoss, Focus | None]:
     """Loss, likelihood and accuracy over the whole validation store, and where the model looks."""
     assert isinstance(model, TranslationModel), "only such a model looks at a source"
-    store = session.prepared.store("validation")
-    losses = store_losses(
+    losses = session_losses(session, model, group=session.group)
+    return losses, measure_focus(model, session.prepared.store("validation"))
+
+
+def session_losses(session: Session, model: TokenModel, *, group: Group) -> TextLoss:
+    """Loss, likelihood and accuracy over the whole validation store, divided among the processes of the group."""
+    return store_losses(
         model,
-        store,
+        session.prepared.store("validation"),
         batch_tokens=session.microbatch_tokens or session.config.train.batch_tokens,
-        label_smoothing=session.config.train.label_smoothing,
+        measure=measure_of(session.config.train, session.prepared.source_tokenizer),
         precision=session.progress.precision,
-        group=session.group,
+        group=group,
     )
-    return losses, measure_focus(model, store)
 
 
 @torch.inference_mode()
@@ -172,23 +212,27 @@ def store_losses(
     store: Store,
     *,
     batch_tokens: int,
-    label_smoothing: float,
+    measure: Measure,
     precision: str,
     group: Group = ALONE,
 ) -> TextLoss:
-    """Loss, likelihood and accuracy of any model and store; several processes divide the batches among them."""
+    """Loss, likelihood and accuracy of any model and store; several processes divide the batches among them.
+
+    What a measure draws is the same at each call.
+    """
     model.eval()
     device = next(model.parameters()).device
-    objective = Likelihood(label_smoothing)
-    totals, num_tokens = torch.zeros(3, dtype=torch.float64), 0
+    totals, num_predictions = torch.zeros(3, dtype=torch.float64), 0
     longest = int(max(store.source_lengths.max(), store.target_lengths.max())) + 1
     steps = plan(store.source_lengths, store.target_lengths, batch_tokens=max(batch_tokens, longest), seed=0, epoch=0)
     for indices in group.mine([rows for step in steps for rows in step]):
         batch = collate(store, indices).to(device)
-        sums, correct = objective.sums_and_correct(model, batch, precision=precision)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(indices[0]))
+            sums, correct = measure.sums_and_correct(model, batch, precision=precision)
         totals += torch.cat((sums.double().cpu(), correct.double().cpu()[None]))
-        num_tokens += batch.num_target_tokens
-    return TextLoss(*(group.sum(totals) / group.sum(torch.tensor(num_tokens))).tolist())
+        num_predictions += measure.num_predictions(batch)
+    return TextLoss(*(group.sum(totals) / group.sum(torch.tensor(num_predictions))).tolist())
 
 
 def _sample_indices(num_sentences: int) -> list[int]:

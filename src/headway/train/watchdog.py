@@ -91,7 +91,7 @@ class Watchdog:
             gradient_norm=history.gradient_norm(),
             peak_rate=history.peak_rate,
             spikes=len(history.spikes),
-            bleu_shortfall=shortfall(scores.bleu, expected),
+            bleu_shortfall=shortfall(scores.bleu or 0.0, expected),
         )
         return Look(
             config=config,

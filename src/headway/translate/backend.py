@@ -6,21 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headway.engine.engine import is_installed
 from headway.engine.pack import unsupported
 from headway.errors import MissingExtraError, TranslationError
 from headway.translate.compute import DEVICES, Choice, Compute
 from headway.translate.ensemble import check_alike
+from headway.translate.kind import check_kind
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
     from torch import Tensor
 
+    from headway.config.schema import ModelConfig
     from headway.data.batch import Batch
     from headway.folder.contents import ModelFolder
+    from headway.model.language_model import LanguageModel
+    from headway.model.language_predictor import LanguageState
+    from headway.model.text_encoder import TextEncoder
+    from headway.model.token_model import TokenModel
     from headway.model.translation_model import TranslationModel
     from headway.search.cancel import Cancel
     from headway.search.hypothesis import Hypothesis
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from headway.search.tree_form import TreeForm
     from headway.translate.torch_backend import TorchBackend
 
+ModelT = TypeVar("ModelT", bound="TokenModel")
 Ids = Sequence[int]
 
 BATCH_TOKENS = {"cpu": 8192, "mps": 16_384, "cuda": 65_536}  # padded source tokens times beam
@@ -147,6 +154,8 @@ def load_backend(
     MissingExtraError where what would compute is not installed, FolderError, ModelError and EngineError for weights
     that are damaged or do not fit.
     """
+    for folder in folders:
+        check_kind(folder, "translate")
     check_alike(folders)
     compute, tell = compute or Compute(), on_notice or _nobody
     choice = choose(folders, compute)
@@ -195,14 +204,24 @@ def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[TranslationMod
     Raises TranslationError for a device that does not exist here, FolderError and ModelError for weights that are
     damaged or do not fit.
     """
+    from headway.model.build import build_translation_model
+
+    check_kind(folder, "translate")
+    return _loaded(build_translation_model, folder, compute)
+
+
+def _loaded(
+    build: "Callable[[ModelConfig], ModelT]", folder: "ModelFolder", compute: Compute
+) -> "tuple[ModelT, torch.device]":
+    """A model with a folder's weights, in evaluation mode, and the device that it is on."""
     import torch
 
-    from headway.model.build import build_translation_model, load_weights
+    from headway.model.build import load_weights
 
     if compute.threads:
         torch.set_num_threads(compute.threads)
     place = choose_device(compute.device)
-    model = build_translation_model(folder.config.model)
+    model = build(folder.config.model)
     load_weights(model, folder.weights())
     return model.to(place).eval(), place
 
@@ -225,6 +244,44 @@ def model_backend(model: "TranslationModel", device: "torch.device") -> "TorchBa
     return TorchBackend(
         predictor_of(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
     )
+
+
+def load_language_backend(folder: "ModelFolder", *, compute: Compute) -> "TorchBackend[LanguageState]":
+    """The language model of a folder, ready to go on from prompts; torch computes.
+
+    Raises TranslationError for another kind of model and a device that is not there, MissingExtraError without torch,
+    FolderError and ModelError for weights that are damaged or do not fit.
+    """
+    check_kind(folder, "generate")
+    _check_torch("the engine does not run language models")
+    from headway.model.build import build_language_model
+
+    return language_backend(*_loaded(build_language_model, folder, compute))
+
+
+def language_backend(model: "LanguageModel", device: "torch.device") -> "TorchBackend[LanguageState]":
+    """A language model in memory; it must be on the device and in evaluation mode when it is used."""
+    from headway.model.language_predictor import LanguagePredictor
+    from headway.translate.torch_backend import TorchBackend
+
+    def attention(batch: "Batch") -> "Tensor":
+        raise AssertionError("a language model has no source to attend to")
+
+    return TorchBackend(
+        LanguagePredictor(model), device, attention=attention, batch_tokens=BATCH_TOKENS.get(device.type, 8192)
+    )
+
+
+def load_text_encoder(folder: "ModelFolder", *, compute: Compute) -> "tuple[TextEncoder, torch.device]":
+    """The encoder of a folder, in evaluation mode, and the device it is on; torch computes.
+
+    Raises as ``load_language_backend`` does.
+    """
+    check_kind(folder, "classify")
+    _check_torch("the engine does not run an encoder alone")
+    from headway.model.build import build_text_encoder
+
+    return _loaded(build_text_encoder, folder, compute)
 
 
 def choose_device(name: str) -> "torch.device":

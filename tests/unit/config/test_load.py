@@ -58,7 +58,7 @@ def test_a_packaged_name_wins_over_a_file_of_that_name_and_a_path_means_the_file
 def test_a_missing_file_is_one_line_that_names_the_nearest_recipe():
     with pytest.raises(ConfigError, match=r"^config/load: multi30k\.toml: .*nearest packaged recipe is multi30k-en-de"):
         load("multi30k.toml")
-    with pytest.raises(ConfigError, match=r"no/such: .*packaged recipes are adapt, demo, "):
+    with pytest.raises(ConfigError, match=r"no/such: .*packaged recipes are adapt, classify, demo, "):
         load("no/such")
 
 

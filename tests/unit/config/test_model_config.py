@@ -109,7 +109,7 @@ def test_each_departure_is_told_with_its_value():
         embedding_scale=False, output_bias=True,
     )  # fmt: skip
     told = departures(config)
-    others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size"}
+    others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size", "num_classes"}
     assert list(told) == [name for name in DEPARTURES if name not in others]
     for name, words in {
         "positions": "ALiBi",
@@ -127,5 +127,7 @@ def test_each_departure_is_told_with_its_value():
     assert list(recurrent) == ["architecture", "recurrent_cell"]
     assert "GRU" in recurrent["recurrent_cell"]
     assert "5 positions" in departures(ModelConfig(architecture="convolutional", kernel_size=5))["kernel_size"]
+    alone = ModelConfig(architecture="encoder_only", num_classes=3)
+    assert list(departures(alone)) == ["architecture", "num_classes"]
     for scheme in ("none", "rope", "t5"):
         assert list(departures(ModelConfig(positions=scheme))) == ["positions"]

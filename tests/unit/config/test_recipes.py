@@ -13,7 +13,10 @@ PAPER = [name for name in recipe_names() if name.startswith("wmt14")]
 def test_the_recipes_travel_in_the_package():
     assert recipe_names() == [
         "adapt",
+        "classify",
         "demo",
+        "lm",
+        "masked",
         "multi30k-en-de",
         "parsing-craft",
         "parsing-nltk-ptb",

@@ -81,7 +81,7 @@ def test_one_side_may_be_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
         ("t.gz", None, "auto", r"t\.gz is one file"),
         ("t.en", None, "moses", r"found one file \(t\.en\), wanted two"),
         ("a.tsv", "b.tsv", "tsv", r"found two files \(a\.tsv, b\.tsv\), wanted one for the format tsv"),
-        ("a.tsv", None, "csv", r"found format 'csv', wanted one of auto, moses, tsv, jsonl"),
+        ("a.tsv", None, "csv", r"found format 'csv', wanted one of auto, moses, tsv, jsonl, .*, text, consecutive"),
         ("a.tsv", "a.de", "auto", r"found two files, but a\.tsv should hold both sides"),
         ("a.en", "a.jsonl.gz", "auto", r"found two files, but a\.jsonl\.gz should hold both sides"),
         ("-", "-", "auto", "found standard input for both"),

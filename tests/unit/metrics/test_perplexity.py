@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import MetricError
-from headway.metrics.perplexity import perplexity
+from headway.metrics.perplexity import WordPerplexity, count_words, perplexity
 
 
 @given(st.integers(1, 40_000), st.integers(1, 10_000))
@@ -34,3 +34,24 @@ def test_what_is_no_log_probability_is_refused(log_prob):
 def test_no_tokens_are_refused():
     with pytest.raises(MetricError, match="0 target tokens"):
         perplexity(0.0, 0)
+
+
+def test_perplexity_a_word_counts_the_end_of_a_line_and_does_not_depend_on_tokens():
+    assert count_words(["a dog", "", " x\ty  z "]) == 3 + 1 + 4
+    few, many = (WordPerplexity(12.0, num_words=8, num_tokens=tokens, num_lines=3) for tokens in (8, 24))
+    assert few.per_word == many.per_word == pytest.approx(math.exp(1.5))
+    assert (few.per_token, many.per_token) == (pytest.approx(math.exp(1.5)), pytest.approx(math.exp(0.5)))
+    assert many.to_dict() == {
+        "perplexity_per_word": many.per_word,
+        "perplexity_per_token": many.per_token,
+        "nats": 12.0,
+        "num_words": 8,
+        "num_tokens": 24,
+        "num_lines": 3,
+        "num_unknown": 0,
+    }
+
+
+def test_a_text_of_probability_zero_is_written_without_infinity():
+    found = WordPerplexity(math.inf, num_words=2, num_tokens=3, num_lines=1).to_dict()
+    assert (found["nats"], found["perplexity_per_word"], found["perplexity_per_token"]) == (None, None, None)

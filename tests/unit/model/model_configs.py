@@ -73,6 +73,7 @@ def model_configs(draw, *, max_positions=31):
         "output_bias": draw(st.booleans()),
         "recurrent_cell": "lstm",  # of other architectures, as kernel_size is
         "kernel_size": 3,
+        "num_classes": None,
     }
     assert given.keys() == ModelConfig.model_fields.keys(), "a new field of ModelConfig belongs here too"
     return ModelConfig(**given)
@@ -104,6 +105,21 @@ def sequential_configs(draw):
         "output_bias": draw(st.booleans()),
     }
     return ModelConfig(**given, **draw(st.sampled_from(list(SEQUENTIAL.values()))))
+
+
+@st.composite
+def language_model_configs(draw, *, max_positions=31):
+    """The same parts, in a decoder alone."""
+    config = draw(model_configs(max_positions=max_positions))
+    return config.model_copy(update={"architecture": "decoder_only", "source_vocab_size": None})
+
+
+@st.composite
+def text_encoder_configs(draw, *, max_positions=31):
+    """The same parts, in an encoder alone."""
+    config = draw(model_configs(max_positions=max_positions))
+    classes = draw(st.sampled_from([None, 2, 5]))
+    return config.model_copy(update={"architecture": "encoder_only", "source_vocab_size": None, "num_classes": classes})
 
 
 def build_scrambled(config, *, seed=1):

@@ -335,7 +335,7 @@ def test_validation_measures_the_plain_likelihood(data, tmp_path):
     model = build_transformer(folder.config.model)
     load_weights(model, {name: np.array(array) for name, array in folder.weights().items()})
     store = read_prepared(tmp_path / "training" / "data").store("validation")
-    loss = store_losses(model, store, batch_tokens=100, label_smoothing=0.1, precision="float32")[0]
+    loss = store_losses(model, store, batch_tokens=100, measure=Likelihood(0.1), precision="float32")[0]
     assert validated.loss == pytest.approx(loss, abs=1e-5)
 
 

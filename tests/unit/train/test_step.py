@@ -52,6 +52,9 @@ class Told:
         self.function = function
         self.given = []
 
+    def num_predictions(self, batch):
+        return batch.num_target_tokens
+
     def sums(self, model, batch, *, precision):
         self.given.append(self.function(model, batch, precision=precision))
         return self.given[-1]

@@ -16,6 +16,7 @@ from headway.model.build import build_transformer
 from headway.text.bpe import learn_bpe
 from headway.train import validate as validate_module
 from headway.train.distributed import ALONE
+from headway.train.objective import Likelihood
 from headway.train.validate import TextLoss, store_losses, validate
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
@@ -117,7 +118,8 @@ def test_the_loss_of_a_text_does_not_depend_on_its_batches(tmp_path):
     ]
     assert counts[0] > counts[1] > counts[2] == 1
     losses = [
-        store_losses(model, store, batch_tokens=budget, label_smoothing=0.1, precision="float32") for budget in budgets
+        store_losses(model, store, batch_tokens=budget, measure=Likelihood(0.1), precision="float32")
+        for budget in budgets
     ]
     for loss in losses[:2]:
         assert loss == pytest.approx(losses[2], rel=1e-6)

@@ -1,0 +1,83 @@
+"""What ``headway evaluate`` measures of models that do not translate."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from headway.cli.reports import accuracy_text, columns, count
+from headway.cli.search_options import is_given, written
+
+SHARED = ("task", "models", "reference", "device", "threads", "batch_tokens", "as_json")  # options of every task
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What a task is given: the one model, the text, and how to compute."""
+
+    model: Path
+    reference: Path
+    device: str
+    threads: int | None
+    batch_tokens: int | None
+    as_json: bool
+
+
+def language_model(given: Measuring) -> None:
+    """Tell the perplexity of a text, a word and a token."""
+    from headway.corpus.lines import read_lines
+    from headway.translate.generator import Generator
+
+    generator = Generator.from_folder(given.model, given.device, threads=given.threads)
+    found = generator.measure(list(read_lines(given.reference)), batch_tokens=given.batch_tokens)
+    if given.as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        rows = [
+            ("perplexity a word", f"{found.per_word:.2f}", f"of {found.num_words:,} words, ends of lines counted"),
+            ("perplexity a token", f"{found.per_token:.2f}", f"of {found.num_tokens:,} tokens"),
+            ("lines", f"{found.num_lines:,}", ""),
+        ]
+        click.echo(columns(rows, right={1}))
+    if found.num_unknown:
+        click.echo(
+            f"warning: {count(found.num_unknown, 'token')} stand for characters that the vocabulary lacks, so the "
+            "perplexity is lower than that of the whole text.",
+            err=True,
+        )
+
+
+def classification(given: Measuring) -> None:
+    """Tell the accuracy on labelled texts, a label and a text a line with a tab between."""
+    from headway.corpus.tsv import read_tsv
+    from headway.translate.classifier import TextClassifier
+
+    pairs = list(read_tsv(given.reference, languages=("", ""), fields=("2", "1")))
+    classifier = TextClassifier.from_folder(given.model, given.device, threads=given.threads)
+    found = classifier.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
+    click.echo(json.dumps(found.to_dict(), indent=2) if given.as_json else accuracy_text(found))
+
+
+TASKS: dict[str, Callable[[Measuring], None]] = {"language-model": language_model, "classification": classification}
+
+
+def evaluate_task(
+    task: str,
+    models: Sequence[Path],
+    *,
+    reference: Path,
+    device: str,
+    threads: int | None,
+    batch_tokens: int | None,
+    as_json: bool,
+) -> None:
+    """Measure one model at its task; options of translating are refused, for they would have no effect."""
+    if len(models) != 1:
+        raise click.UsageError(f"--task {task} measures one model; found {len(models)} (-m). Give one.")
+    parameters = [parameter.name or "" for parameter in click.get_current_context().command.params]
+    unused = [written(name) for name in parameters if name not in SHARED and is_given(name)]
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} would have no effect with --task {task}; leave it out.")
+    TASKS[task](Measuring(models[0], reference, device, threads, batch_tokens, as_json))
