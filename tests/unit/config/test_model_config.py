@@ -46,7 +46,7 @@ OF_THE_PAPER = {
         ('architecture = "convolutional"\npositions = "t5"', "set model.positions to one of sinusoidal, learned, none"),
         ('architecture = "convolutional"\nkernel_size = 0', "1 or more"),
         ('recurrent_cell = "gru"', "recurrent_cell is gru and has no meaning for architecture transformer; take"),
-        ('architecture = "recurent"', "recurent"),
+        ('architecture = "rnn"', "rnn"),
     ],
 )
 def test_what_cannot_be_built_is_refused_with_a_remedy(settings, message):
