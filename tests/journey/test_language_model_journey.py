@@ -99,7 +99,7 @@ def test_what_cannot_be_done_is_named(language, capsys, tmp_path):
         ((*evaluate, "-m", model), "measures one model; found 2"),
         (
             ("export", "-m", model, "--to", "huggingface", "--out", tmp_path / "x"),
-            "architecture decoder_only; wanted an",
+            "architecture is decoder_only; other toolkits' formats are written for transformer alone",
         ),
         (("explain", "-m", model, "ab"), "architecture decoder_only; `headway translate` wants one"),
         (("pack", "-m", model), "the engine does not run a model with architecture decoder_only"),
@@ -113,4 +113,4 @@ def test_settings_are_not_chosen_for_a_language_model(language, capsys, tmp_path
     overrides = [part for key in KEYS if "model.d_" not in key for part in ("--set", key)]
     code = main(["train", "--preset", "auto", str(folder / "own.toml"), "--data", str(folder), *overrides])
     assert code == 2
-    assert "sizes are chosen for translators" in capsys.readouterr().err
+    assert "sizes are chosen for the Transformer alone" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -94,7 +95,12 @@ def test_what_was_cut_out_of_a_tree_is_mended_with_a_count(sentence, first, leng
     rest = symbols[:first] + symbols[first + 1 + length :]
     result = delinearise(rest, sentence.words(), style=style)
     assert result.tree.words() == sentence.words()
-    assert result.repairs.total > 0 or rest == linearise(result.tree, style=style)
+    assert result.repairs.total > 0 or _brief(rest) == _brief(linearise(result.tree, style=style))
+
+
+def _brief(symbols):
+    """Symbols without those that close what opened just before: a tag may be written either way."""
+    return [symbol for before, symbol in pairwise(["", *symbols]) if symbol != f"/{before}"]
 
 
 @given(st.lists(SYMBOLS, max_size=19), st.lists(st.tuples(WORDS, LABELS), min_size=1, max_size=7), STYLE_NAMES)
