@@ -18,6 +18,7 @@ from headway.text.tagged_words import join_tagged
 from headway.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from headway.translate.backend import load_backend
 from headway.translate.compute import Compute
+from headway.translate.kind import command_of
 from headway.translate.translator import longest_output, plan_batches
 from headway.trees.linear import HIDDEN, Repairs, closing_of, delinearise, label_of, style_of, symbol_of
 from headway.trees.tree import Tree
@@ -325,8 +326,8 @@ def _parsing_of(folders: Sequence[ModelFolder]) -> ParsingConfig:
     for folder in folders:
         if folder.config.parsing is None:
             raise TranslationError(
-                f"translate/parser: {folder.path} is a translator; a parser, trained on trees, is wanted. "
-                f"Use headway translate, or train one with data.format = trees."
+                f"translate/parser: {folder.path} has a model that was not trained on trees; a parser is wanted. "
+                f"Use it with `headway {command_of(folder)}`, or train one with data.format = trees."
             )
         differing = [
             name

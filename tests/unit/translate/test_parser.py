@@ -1,16 +1,20 @@
 """Sentences to trees: with a model that knows nothing, whose every output is a tree all the same."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.config.schema import ParsingConfig
 from headway.errors import CancelledError, ModelError, TextError, TranslationError
+from headway.folder.contents import ModelFolder
 from headway.search.cancel import Cancel
 from headway.search.tree_form import Brackets
 from headway.text.symbols import learn_symbols
 from headway.translate.compute import Compute
 from headway.translate.evaluate_parser import evaluate_parser, f1_of_symbols
+from headway.translate.kind import check_kind
 from headway.translate.parser import Parser, brackets_of
 from headway.translate.translator import Translator
 from headway.trees.linear import linearise
@@ -128,6 +132,20 @@ def test_a_folder_opens_as_a_parser_and_never_as_a_translator(tmp_path):
     assert not Parser.from_folder(path, constrained=False).constrained
     with pytest.raises(TranslationError, match="is a parser, trained on trees"):
         Translator.from_folder(path)
+
+
+def test_a_model_is_sent_to_the_command_that_uses_it(tmp_path):
+    path = write_parser(tmp_path / "one")
+    with pytest.raises(TranslationError, match=r"`headway generate` wants one .* Use it with `headway parse`"):
+        check_kind(ModelFolder.open(path), "generate")
+    settings = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    del settings["parsing"]
+    for architecture, command in (("transformer", "translate"), ("decoder_only", "generate")):
+        if architecture != "transformer":
+            settings["model"] = {"vocab_size": 7, "architecture": architecture}
+        (path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+        with pytest.raises(TranslationError, match=rf"not trained on trees; .* Use it with `headway {command}`"):
+            Parser.from_folder(path)
 
 
 def test_several_models_parse_together(tmp_path):
