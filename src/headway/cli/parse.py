@@ -217,9 +217,9 @@ def _sentences(file: str, tags_file: str | None, *, tagged: bool) -> "Iterator[S
         for line, row in line_pairs(lines, read_lines(tags_file), names=(name_of(file), name_of(tags_file))):
             yield [unescape_word(word) for word in line.split()], row.split()
         return
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         if tagged:
-            words, tags = split_tagged(" ".join(line.split()))
+            words, tags = split_tagged(" ".join(line.split()), where=f"{name_of(file)} line {number:,}")
             yield [unescape_word(word) for word in words], tags
         else:
             yield [unescape_word(word) for word in line.split()], None

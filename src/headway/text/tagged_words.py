@@ -30,10 +30,10 @@ def join_tagged(words: Sequence[str], tags: Sequence[str]) -> str:
     return " ".join(f"{word}{MARK}{tag}" for word, tag in zip(words, tags, strict=True))
 
 
-def split_tagged(text: str) -> tuple[list[str], list[str]]:
+def split_tagged(text: str, *, where: str = "a sentence") -> tuple[list[str], list[str]]:
     """The words and the tags of such a text, which has one space or more between words.
 
-    Raises TextError for a word without a tag.
+    Raises TextError for a word without a tag, and says ``where`` it stands.
     """
     words: list[str] = []
     tags: list[str] = []
@@ -41,7 +41,7 @@ def split_tagged(text: str) -> tuple[list[str], list[str]]:
         word, _, tag = item.rpartition(MARK)
         if not word or not tag:
             raise TextError(
-                f"text/tagged_words: word {number} of a sentence is {item!r}, which has no tag; wanted word{MARK}TAG "
+                f"text/tagged_words: word {number} of {where} is {item!r}, which has no tag; wanted word{MARK}TAG "
                 "for every word. Remedy: tag it, or give the tags in a file of their own."
             )
         words.append(word)

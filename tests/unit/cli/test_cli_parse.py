@@ -94,7 +94,7 @@ def test_unconstrained_output_is_mended_and_told_by_number(model, sentences, cap
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
-        ("the dog\n", ["--tagged"], "word 1 of a sentence is 'the', which has no tag"),
+        ("a_DT dog_NN\n\na_DT dog\n", ["--tagged"], "word 2 of .*x line 3 is 'dog', which has no tag"),
         ("the dog\n", ["--from-trees"], r"line 1: found 'the' outside of brackets"),
         ("(S (NN dog)\n", ["--from-trees"], r"line 1: the tree that begins here is not closed"),
         ("the dog\n", ["--tagged", "--from-trees"], "wanted one"),
