@@ -28,10 +28,15 @@ class Subject:
     def from_folder(cls, path: str | Path, device: str = "auto", *, threads: int | None = None) -> Self:
         """Load a model folder; ``device`` and ``threads`` are as in ``headway.translate.compute.Compute``.
 
-        Raises FolderError, ModelError, InspectionError for a model without heads, and TranslationError for a device
-        that does not exist here.
+        Raises FolderError, ModelError, InspectionError for a model without heads and for a parser that reads tags, and
+        TranslationError for a device that does not exist here.
         """
         folder = ModelFolder.open(Path(path))
+        if folder.config.parsing is not None and folder.config.parsing.tags == "given":
+            raise InspectionError(
+                f"inspection/subject: {path} is a parser that reads a tag with every word, and a sentence here has "
+                'none; wanted a model that reads words alone. Train one with parsing.tags = "predicted".'
+            )
         compute = Compute(device, "torch", threads=threads)
         compute.check()
         model, place = load_model(folder, compute)
