@@ -129,15 +129,20 @@ def _part_row(part: Part) -> list[str]:
     if difference is None:
         return [f"- {part.what}", "", "", claimed, "", str(part.verdict)]
     unit = f" {part.unit}" if part.unit else ""
-    interval = f"{difference.low:+.3g} to {difference.high:+.3g}"
+    interval = f"{_signed(difference.low)} to {_signed(difference.high)}"
     return [
         f"- {part.what}",
-        f"{difference.value:+.3g}{unit}",
+        f"{_signed(difference.value)}{unit}",
         interval,
         claimed,
         difference.over,
         str(part.verdict),
     ]
+
+
+def _signed(value: float) -> str:
+    """With its sign; that of 0 is always ``+``."""
+    return f"{value + 0.0:+.3g}"  # -0.0 + 0.0 is 0.0
 
 
 def _claim_dict(claim: Claim) -> dict[str, object]:

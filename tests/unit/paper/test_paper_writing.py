@@ -61,6 +61,11 @@ def test_a_claim_is_told_with_its_parts():
     ]
 
 
+def test_nothing_is_told_as_less_than_nothing():
+    claim = Claim("A", "alike", (Part("nats", Difference(-0.0, -0.0, 0.0, "7 sentences"), "near", margin=0.5),))
+    assert claim_rows([claim])[2][1:3] == ["+0", "+0 to +0"]
+
+
 def test_markdown_has_rows_of_equal_width_and_escapes_bars():
     page = to_markdown(TABLE)
     lines = page.split("\n")
