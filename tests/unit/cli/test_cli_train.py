@@ -134,6 +134,18 @@ def test_a_device_that_is_not_there_is_refused(data, capsys):
     assert "device cuda was asked for" in capsys.readouterr().err
 
 
+def test_a_packaged_recipe_without_its_text_says_where_to_name_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEADWAY_DATA", raising=False)
+    assert main(["train", "masked"]) == 2
+    told = capsys.readouterr().err
+    assert "recipe masked: found no train.txt in this folder" in told
+    assert "--data DIR, or a file of your own with --set data.train_source=FILE" in told
+    assert main(["train", "masked", "--data", "there"]) == 2
+    assert "there/train.txt does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "runs" / "masked" / "model.safetensors").exists()
+
+
 def test_what_the_short_form_lacks_is_named(capsys):
     assert main(["train", "--source", "a.en", "--source-language", "en"]) == 2
     assert "no --target-language, --out; wanted a recipe" in capsys.readouterr().err
