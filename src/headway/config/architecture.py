@@ -24,13 +24,15 @@ EMBEDDED = ("sinusoidal", "learned", "none")  # positions that act on embeddings
 
 def check_architecture(architecture: str, given: Mapping[str, object]) -> None:
     """Raise ValueError for a key, among those that differ from their defaults, without a meaning there."""
-    for name in UNUSED[architecture]:
-        if name in given:
-            also = " (and model.preset, if a preset sets it)" if name in OF_SELF_ATTENTION else ""
-            raise ValueError(
-                f"{name} is {given[name]} and has no meaning for architecture {architecture}; take model.{name} "
-                f"out{also}"
-            )
+    unused = [name for name in UNUSED[architecture] if name in given]
+    if unused:
+        name = unused[0]
+        also = " (and model.preset, if a preset sets it)" if name in OF_SELF_ATTENTION else ""
+        raise ValueError(
+            f"{name} is {given[name]} and has no meaning for architecture {architecture}; take "
+            f"{', '.join(f'model.{other}' for other in unused)} out{also}, or back to the default: "
+            f"{' '.join(f'--set model.{other}=' for other in unused)}"
+        )
     positions = given.get("positions", EMBEDDED[0])
     if architecture == "convolutional" and positions not in EMBEDDED:
         raise ValueError(

@@ -38,7 +38,11 @@ OF_THE_PAPER = {
         ('activation = "geglu"', "geglu"),
         ('positions = "rotary"', "rotary"),
         ('architecture = "recurrent"\nd_ff = 11', "d_ff is 11 and has no meaning for architecture recurrent; take"),
-        ('architecture = "recurrent"\npreset = "tiny"', "take model.d_ff out (and model.preset, if a preset sets it)"),
+        (
+            'architecture = "recurrent"\npreset = "tiny"',
+            "take model.d_ff, model.num_heads out (and model.preset, if a preset sets it), or back to the default: "
+            "--set model.d_ff= --set model.num_heads=",
+        ),
         ('architecture = "recurrent"\npositions = "none"', "positions is none and has no meaning for architecture"),
         ('architecture = "recurrent"\nd_model = 7', "d_model is 7; set model.d_model to an even number"),
         ('architecture = "recurrent"\nkernel_size = 5', "kernel_size is 5 and has no meaning"),
