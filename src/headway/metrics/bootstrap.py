@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.metrics.resample import resample
+
 SEED = 1
 RESAMPLES = 1000
-_AT_ONCE = 4_000_000  # numbers held in memory at a time, one a sentence and resample
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,9 @@ def ratio_intervals(
     values_X = sums_XN.sum(axis=1) / counts_N1.sum()
     if num_sentences < 2:
         return [Estimate(float(value), None, None) for value in values_X]
-    random = np.random.Generator(np.random.PCG64(seed))
-    chances_N = np.full(num_sentences, 1.0 / num_sentences)
     resampled: list[np.ndarray] = []
-    step = max(1, _AT_ONCE // num_sentences)
-    for start in range(0, num_bootstrap, step):
-        drawn_RN = random.multinomial(num_sentences, chances_N, min(step, num_bootstrap - start)).astype(np.float64)
+    for times_RN in resample(num_sentences, num_bootstrap, seed=seed):
+        drawn_RN = times_RN.astype(np.float64)
         resampled.append((drawn_RN @ sums_XN.T) / (drawn_RN @ counts_N1))
     low_X, high_X = np.quantile(np.concatenate(resampled), (0.025, 0.975), axis=0)
     return [

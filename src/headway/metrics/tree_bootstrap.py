@@ -10,9 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.metrics.resample import resample
+
 SEED = 12345  # sacreBLEU's
 FEWEST = 2  # resamples from which there is an interval
-_AT_ONCE = 4_000_000  # draws held in memory at a time
 
 Counts: TypeAlias = Sequence[tuple[int, int, int]]
 
@@ -66,12 +67,8 @@ def compare_counts(baseline: Counts, system: Counts, *, num_bootstrap: int) -> P
 def _f1_samples(counts: Counts, *, num_bootstrap: int) -> NDArray[np.float64]:
     """F1 of each resample; equally many sentences are drawn alike at every call, so that parsers can be paired."""
     table = np.asarray(counts, dtype=np.int64)
-    random = np.random.default_rng(SEED)
-    at_once = max(1, _AT_ONCE // len(table))
-    shares = np.full(len(table), 1 / len(table))
     samples: list[NDArray[np.float64]] = []
-    for first in range(0, num_bootstrap, at_once):
-        times = random.multinomial(len(table), shares, size=min(at_once, num_bootstrap - first))
+    for times in resample(len(table), num_bootstrap, seed=SEED):
         matched, gold, test = (times @ table).T
         samples.append(np.where(matched > 0, 200.0 * matched / np.maximum(gold + test, 1), 0.0))
     return np.concatenate(samples)

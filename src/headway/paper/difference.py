@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from headway.errors import PaperError
+from headway.metrics.resample import resample
 from headway.paper.verdict import Difference
 
 RESAMPLES, SEED = 1000, 12345  # as sacreBLEU
@@ -37,13 +38,12 @@ def over_sentences(
     """
     _check_pairs(these, those)
     outputs, half = [*these, *those], len(these)
-    generator = np.random.default_rng(SEED)
     num_sentences = len(outputs[0])
-    evenly = np.full(num_sentences, 1.0 / num_sentences)
-    found = np.empty(resamples)
-    for place in range(resamples):
-        drawn_N = generator.multinomial(num_sentences, evenly)
-        found[place] = _mean_difference([value(drawn_N @ counts_NC) for counts_NC in outputs], half)
+    found = [
+        _mean_difference([value(drawn_N @ counts_NC) for counts_NC in outputs], half)
+        for drawn_RN in resample(num_sentences, resamples, seed=SEED)
+        for drawn_N in drawn_RN
+    ]
     whole = _mean_difference([value(counts_NC.sum(axis=0)) for counts_NC in outputs], half)
     low, high = np.percentile(found, ENDS) if num_sentences > 1 else (-math.inf, math.inf)
     seeds = f", {half} seeds" if half > 1 else ""

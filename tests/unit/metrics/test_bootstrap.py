@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_interval_however_many_are_drawn_at_once(mo
     sums = np.random.default_rng(1).normal(size=(2, 13))
     whole = ratio_intervals(sums, [5] * 13, num_bootstrap=250)
     assert ratio_intervals(sums, [5] * 13, num_bootstrap=250, seed=2) != whole
-    monkeypatch.setattr("headway.metrics.bootstrap._AT_ONCE", 13 * 7)
+    monkeypatch.setattr("headway.metrics.resample._AT_ONCE", 13 * 7)
     for small, wanted in zip(ratio_intervals(sums, [5] * 13, num_bootstrap=250), whole, strict=True):
         assert (small.low, small.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
 
