@@ -85,7 +85,7 @@ def _find(subject: str, overrides: tuple[str, ...]) -> Subject:
                 "Describe its recipe, or take --set away."
             )
         config = ModelFolder.open(Path(subject)).config
-        as_run = RunConfig(model=config.model, search=config.search)
+        as_run = RunConfig.model_construct(model=config.model, search=config.search)  # unchecked: it is not to be run
         return Subject(subject, "folder", config.model, None, _sections(to_toml(as_run), "model", "search"))
     _suggest_preset(subject)
     run = load(subject, overrides=overrides)

@@ -152,6 +152,18 @@ def test_a_model_folder_is_described_without_a_recipe(capsys, folder):
     assert "d_model = 14" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("architecture", ["decoder_only", "encoder_only"])
+def test_a_model_of_one_text_is_described_by_its_folder(capsys, tmp_path, architecture):
+    tokenizer = learn_bpe(["a house"], vocab_size=270)
+    model = ModelConfig(architecture=architecture, vocab_size=tokenizer.vocab_size, d_model=14, d_ff=11, num_heads=7)
+    config = FolderConfig(model=model, max_source_tokens=53)
+    both = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
+    write_folder(tmp_path / "model", config=config, weights={}, **both, card="# A card\n")
+    facts = described(capsys, str(tmp_path / "model"))
+    assert facts["kind"] == "folder"
+    assert facts["config"]["model"]["architecture"] == architecture
+
+
 def test_a_trained_model_cannot_be_changed(capsys, folder):
     assert "is a trained model, which --set model.d_ff=3 cannot change" in refused(
         capsys, str(folder), "--set", "model.d_ff=3"
