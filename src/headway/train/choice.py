@@ -44,19 +44,14 @@ def choose_settings(
     architecture = given.get("model.architecture", "transformer")
     if architecture != "transformer":
         raise ConfigError(
-            f"train/choice: model.architecture is {architecture}, and sizes are chosen for the Transformer alone. "
-            "Leave --preset out, and set the sizes of [model] yourself."
+            f"train/choice: model.architecture is {architecture}, and sizes are chosen for the encoder-decoder "
+            "(transformer) alone. Leave --preset out, and set the sizes of [model] yourself."
         )
     checked = _check(draft)
     if checked.train.init:
         raise ConfigError(
             f"train/choice: the run begins with the model in {checked.train.init}, which has its sizes and its "
             "vocabulary, so there is nothing to choose. Leave --preset out, or --init."
-        )
-    if checked.model.architecture != "transformer":
-        raise ConfigError(
-            f"train/choice: model.architecture is {checked.model.architecture}, and sizes are chosen for translators "
-            "(transformer) alone. Leave --preset out, and set the sizes of [model] yourself."
         )
     folder = out_dir / TRAINING_FOLDER
     if not fresh and state_files(folder / "states") and (folder / RECIPE_FILE).exists():

@@ -103,4 +103,4 @@ def test_no_preset_is_chosen_for_it(data, tmp_path, capsys):
     command = ["train", "--preset", "auto", "--source", "train.en", "--target", "train.de", "--data", str(data)]
     languages = ["--source-language", "en", "--target-language", "de", "--out", str(tmp_path / "run")]
     assert main([*command, *languages, "--set", "model.architecture=recurrent"]) == 2
-    assert "sizes are chosen for the Transformer alone" in capsys.readouterr().err
+    assert "sizes are chosen for the encoder-decoder (transformer) alone" in capsys.readouterr().err
