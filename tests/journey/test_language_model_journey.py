@@ -92,16 +92,16 @@ def test_what_cannot_be_done_is_named(language, capsys, tmp_path):
     write_lines(tmp_path / "text", ["ab"])
     evaluate = ("evaluate", "--task", "language-model", "-m", model, "--reference", tmp_path / "text")
     for arguments, wanted in (
-        (("translate", "-m", model), "architecture decoder_only; `headway translate` wants one that it can translate"),
+        (("translate", "-m", model), "is a language model (architecture decoder_only); wanted a translator"),
         (("generate", tmp_path / "text", "-m", model, "--prompt", "a"), "found both --prompt and the file"),
         (("generate", "-m", model, "--mbr", "3"), "--mbr chooses a translation among many"),
         ((*evaluate, "--source", tmp_path / "text"), "--source would have no effect with --task language-model"),
         ((*evaluate, "-m", model), "measures one model; found 2"),
         (
             ("export", "-m", model, "--to", "huggingface", "--out", tmp_path / "x"),
-            "architecture is decoder_only; other toolkits' formats are written for transformer alone",
+            "architecture is decoder_only; other toolkits' formats",
         ),
-        (("explain", "-m", model, "ab"), "architecture decoder_only; `headway translate` wants one"),
+        (("explain", "-m", model, "ab"), "a language model (architecture decoder_only); wanted a translator"),
         (("pack", "-m", model), "the engine does not run a model with architecture decoder_only"),
     ):
         assert main([str(argument) for argument in arguments]) == 2, arguments
@@ -113,4 +113,4 @@ def test_settings_are_not_chosen_for_a_language_model(language, capsys, tmp_path
     overrides = [part for key in KEYS if "model.d_" not in key for part in ("--set", key)]
     code = main(["train", "--preset", "auto", str(folder / "own.toml"), "--data", str(folder), *overrides])
     assert code == 2
-    assert "sizes are chosen for the Transformer alone" in capsys.readouterr().err
+    assert "sizes are chosen for the encoder-decoder (transformer) alone" in capsys.readouterr().err

@@ -88,6 +88,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     Example: headway translate -m runs/mine --shortlist runs/mine/shortlist.safetensors -s "3 May 2024"
     """
     from headway.folder.contents import ModelFolder
+    from headway.translate.kind import check_kind
 
     if table is not None and files:
         raise click.UsageError("found --from and SOURCE; wanted one of them: a table, or text to learn from.")
@@ -96,6 +97,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     if table is not None and compare and validation is None:
         raise click.UsageError("--compare needs text to translate: give --validation SOURCE TARGET.")
     folder = ModelFolder.open(model)
+    check_kind(folder, "translate")
     given = None if validation is None else _held_files(folder, validation)  # first: a wrong name costs no learning
     numbers = {"frequent": frequent, "per_token": per_token}
     if table is not None:

@@ -89,7 +89,7 @@ def check_supported(config: ModelConfig) -> None:
     if found:
         raise EngineError(
             f"engine/pack: the engine does not run a model with {' and '.join(found)}; torch does, and such a model "
-            "needs no packing: headway translate takes it as it is."
+            "needs no packing: it is used as it is."
         )
 
 

@@ -12,6 +12,7 @@ from headway.folder.contents import ModelFolder
 from headway.model.transformer import Transformer
 from headway.translate.backend import load_model, model_backend
 from headway.translate.compute import Compute
+from headway.translate.kind import check_kind
 from headway.translate.translator import Translator
 
 
@@ -29,7 +30,7 @@ class Subject:
         """Load a model folder; ``device`` and ``threads`` are as in ``headway.translate.compute.Compute``.
 
         Raises FolderError, ModelError, InspectionError for a model without heads and for a parser that reads tags, and
-        TranslationError for a device that does not exist here.
+        TranslationError for a model of one text and for a device that does not exist here.
         """
         folder = ModelFolder.open(Path(path))
         if folder.config.parsing is not None and folder.config.parsing.tags == "given":
@@ -39,6 +40,8 @@ class Subject:
             )
         compute = Compute(device, "torch", threads=threads)
         compute.check()
+        if folder.config.parsing is None:
+            check_kind(folder, "translate")
         model, place = load_model(folder, compute)
         if not isinstance(model, Transformer):
             raise InspectionError(

@@ -45,7 +45,12 @@ def export_model(folder: ModelFolder, out: Path, *, target_format: str, sentence
     if architecture != "transformer":
         raise InterchangeError(
             f"interchange/formats: {folder.path}: the model's architecture is {architecture}; other toolkits' formats "
-            "are written for transformer alone. Remedy: translate with headway."
+            "are written for transformer alone. Remedy: use it with headway."
+        )
+    if folder.config.parsing is not None:
+        raise InterchangeError(
+            f"interchange/formats: {folder.path} is a parser, whose output is made into trees by headway alone; other "
+            "toolkits' formats are written for translators. Remedy: use it with headway parse."
         )
     write = FORMATS[_known(target_format, folder.path, "write")].write
     assert write is not None

@@ -13,6 +13,7 @@ from headway.errors import ConfigError, FolderError
 from headway.folder.contents import TRAINING_FOLDER, ModelFolder
 from headway.text.reserved import tag_name
 from headway.text.tokenizer import UNK_ID, Tokenizer
+from headway.translate.kind import KINDS, command_of, kind_of
 
 OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
 VOCABULARY_SIZES = ("vocab_size", "source_vocab_size")
@@ -67,11 +68,10 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
         *_clashes("text", config.text, parent.config.text, own=OWN_TEXT_KEYS),
     ]
     if config.is_parser != (parent.config.parsing is not None):
-        kinds = ("a parser", "a translator")
-        found, wanted = kinds if parent.config.parsing is not None else kinds[::-1]
+        wanted = KINDS[command_of(config.model, config.parsing if config.is_parser else None)]
         raise ConfigError(
-            f"train/adapt: the model in {parent.path} is {found}, and the recipe's data.format, {config.data.format}, "
-            f"makes {wanted}. Remedy: begin with {wanted}, or change data.format"
+            f"train/adapt: the model in {parent.path} is {kind_of(parent)}, and the recipe makes {wanted} "
+            f"(data.format {config.data.format}). Remedy: begin with {wanted}, or change data.format"
         )
     if parent.config.parsing is not None:
         clashes += _clashes("parsing", config.parsing, parent.config.parsing, own=OWN_PARSING_KEYS)

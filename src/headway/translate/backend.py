@@ -146,7 +146,9 @@ def has_gpu() -> bool:
 def load_backend(
     folders: "Sequence[ModelFolder]", *, compute: Compute | None = None, on_notice: Callable[[str], None] | None = None
 ) -> Backend:
-    """The model of a folder, or those of several as one (the mean of their probabilities), ready to translate.
+    """The model of a folder, or those of several as one (the mean of their probabilities), ready to search.
+
+    They are translators or parsers: the caller looks with ``check_kind``.
 
     ``on_notice`` hears, in a line, what a user should know: why torch computes and not the engine, or that a packed
     model could not be kept.
@@ -154,8 +156,6 @@ def load_backend(
     MissingExtraError where what would compute is not installed, FolderError, ModelError and EngineError for weights
     that are damaged or do not fit.
     """
-    for folder in folders:
-        check_kind(folder, "translate")
     check_alike(folders)
     compute, tell = compute or Compute(), on_notice or _nobody
     choice = choose(folders, compute)
@@ -199,14 +199,13 @@ def _load_torch(folders: "Sequence[ModelFolder]", compute: Compute) -> "TorchBac
 
 
 def load_model(folder: "ModelFolder", compute: Compute) -> "tuple[TranslationModel, torch.device]":
-    """The model of a folder in torch, in evaluation mode, and the device that it is on.
+    """The translator or parser of a folder in torch, in evaluation mode, and the device that it is on.
 
     Raises TranslationError for a device that does not exist here, FolderError and ModelError for weights that are
     damaged or do not fit.
     """
     from headway.model.build import build_translation_model
 
-    check_kind(folder, "translate")
     return _loaded(build_translation_model, folder, compute)
 
 

@@ -18,7 +18,7 @@ from headway.text.tagged_words import join_tagged
 from headway.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from headway.translate.backend import load_backend
 from headway.translate.compute import Compute
-from headway.translate.kind import command_of
+from headway.translate.kind import check_kind
 from headway.translate.translator import longest_output, plan_batches
 from headway.trees.linear import HIDDEN, Repairs, closing_of, delinearise, label_of, style_of, symbol_of
 from headway.trees.tree import Tree
@@ -324,11 +324,7 @@ def _parsing_of(folders: Sequence[ModelFolder]) -> ParsingConfig:
     """How all these models write sources and outputs. Raises TranslationError for one that is no parser, or differs."""
     first = folders[0]
     for folder in folders:
-        if folder.config.parsing is None:
-            raise TranslationError(
-                f"translate/parser: {folder.path} has a model that was not trained on trees; a parser is wanted. "
-                f"Use it with `headway {command_of(folder)}`, or train one with data.format = trees."
-            )
+        check_kind(folder, "parse")
         differing = [
             name
             for name in ("style", "tags", "words")

@@ -16,6 +16,7 @@ from headway.text.tokenizer import EOS_ID, UNK_ID, Tokenizer
 from headway.translate.backend import load_backend
 from headway.translate.compute import UNLIMITED, Compute
 from headway.translate.decoding import Decoding, decoding_with
+from headway.translate.kind import check_kind
 from headway.translate.phrases import PhraseEncoder, check_phrases, has_phrases
 from headway.translate.pieces import Cutter, Piece
 from headway.translate.risk import Risk, by_expected_utility
@@ -143,11 +144,7 @@ class Translator:
         if not folders:
             raise TranslationError("translate/translator: found no model folder; wanted one or more.")
         for folder in folders:
-            if folder.config.parsing is not None:
-                raise TranslationError(
-                    f"translate/translator: {folder.path} is a parser, trained on trees; a translator is wanted. "
-                    "Use headway parse, or name another model."
-                )
+            check_kind(folder, "translate")
         compute = Compute(device, engine, precision, threads, None if shortlist is None else Path(shortlist))
         return cls.around(load_backend(folders, compute=compute, on_notice=on_notice), folders)
 

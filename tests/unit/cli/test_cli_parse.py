@@ -179,3 +179,25 @@ def test_what_cannot_be_scored_is_told_in_one_line(tmp_path, capsys, hypotheses,
 def test_options_of_parsing_are_refused_without_the_task(tmp_path, capsys):
     assert main(["evaluate", "--hypothesis", "x", "--reference", "y", "--parameters", "new"]) == 2
     assert "without --task parsing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("translate", "FILE"), "wanted a translator. Use it with `headway parse`"),
+        (("evaluate", "--source", "FILE", "--reference", "FILE"), "wanted a translator"),
+        (("evaluate", "--task", "language-model", "--reference", "FILE"), "wanted a language model"),
+        (("shortlist", "FILE", "FILE"), "wanted a translator"),
+        (("generate", "--prompt", "a"), "wanted a language model"),
+        (("classify", "FILE"), "wanted a text encoder"),
+        (("export", "--to", "huggingface", "--out", "new"), "use it with headway parse"),
+    ],
+)
+def test_a_parser_is_refused_by_commands_of_other_models(tmp_path, capsys, monkeypatch, arguments, wanted):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").write_text("the dog\n", encoding="utf-8")
+    name, *rest = arguments
+    assert main([name, "-m", str(write_parser(tmp_path / "parser")), *rest]) == 2
+    told = capsys.readouterr().err
+    assert "is a parser" in told
+    assert wanted.lower() in told.lower()
