@@ -7,7 +7,7 @@ import numpy as np
 
 from headway.checkpoint.state import state_files
 from headway.config.load import build
-from headway.config.schema import ModelConfig, ParsingConfig, RunConfig, TextConfig
+from headway.config.schema import ONE_SIDED, ModelConfig, ParsingConfig, RunConfig, TextConfig
 from headway.data.given import GivenVocabulary
 from headway.errors import ConfigError, FolderError
 from headway.folder.contents import TRAINING_FOLDER, ModelFolder
@@ -67,12 +67,7 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
         *_clashes("model", config.model, parent.config.model, own=(*OWN_MODEL_KEYS, *VOCABULARY_SIZES)),
         *_clashes("text", config.text, parent.config.text, own=OWN_TEXT_KEYS),
     ]
-    if config.is_parser != (parent.config.parsing is not None):
-        wanted = KINDS[command_of(config.model, config.parsing if config.is_parser else None)]
-        raise ConfigError(
-            f"train/adapt: the model in {parent.path} is {kind_of(parent)}, and the recipe makes {wanted} "
-            f"(data.format {config.data.format}). Remedy: begin with {wanted}, or change data.format"
-        )
+    _check_kind(config, parent)
     if parent.config.parsing is not None:
         clashes += _clashes("parsing", config.parsing, parent.config.parsing, own=OWN_PARSING_KEYS)
     if clashes:
@@ -93,6 +88,22 @@ def adapted(config: RunConfig, parent: ModelFolder) -> RunConfig:
     together = config.model_copy(update={"model": model, "text": text, "data": data, "parsing": parsing})
     build(together.model_dump(), name=f"the recipe with the model in {parent.path}, which it begins with")
     return together
+
+
+def _check_kind(config: RunConfig, parent: ModelFolder) -> None:
+    """Refuse a parser for text and any other model for trees, and for pairs a model that reads one text."""
+    wanted = KINDS[command_of(config.model, config.parsing if config.is_parser else None)]
+    if config.is_parser != (parent.config.parsing is not None):
+        raise ConfigError(
+            f"train/adapt: the model in {parent.path} is {kind_of(parent)}, and the recipe makes {wanted} "
+            f"(data.format {config.data.format}). Remedy: begin with {wanted}, or change data.format"
+        )
+    has_targets = any(corpus.target for corpus in config.data.training_corpora)
+    if parent.config.model.architecture in ONE_SIDED and has_targets:
+        raise ConfigError(
+            f"train/adapt: the model in {parent.path} is {kind_of(parent)}, which reads one text, and the recipe names "
+            "a target side. Remedy: begin with a translator, or take the target side out"
+        )
 
 
 def overruled_sizes(config: RunConfig, parent: ModelFolder) -> str:

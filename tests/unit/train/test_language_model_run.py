@@ -10,6 +10,7 @@ import torch
 from train_letters import final_state, of_kind, run, write_corpus
 from train_text import LINES, VALIDATION_LINES, chain, text_config, write_text
 
+from headway.config.load import load_text
 from headway.data.prepared import read_prepared
 from headway.errors import ConfigError, DataError, TranslationError
 from headway.folder.contents import ModelFolder
@@ -152,6 +153,21 @@ def test_a_run_may_begin_with_a_language_model(trained, tmp_path):
     last = of_kind(trained[2], Validated)[-1]
     assert first.loss == pytest.approx(last.loss, abs=0.3)
     assert ModelFolder.open(tmp_path / "n").config.training.parent == str(out)
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ([], "is a language model, which reads one text, and the recipe names a target side"),
+        (["data.format=trees", "text.shared_vocabulary=false"], "is a language model, and the recipe makes a parser"),
+    ],
+)
+def test_what_needs_another_model_does_not_begin_with_a_language_model(trained, tmp_path, keys, wanted):
+    out, data, _ = trained
+    recipe = '[data]\ntrain_source = "a.en"\ntrain_target = "a.de"\n[model]\nembedding_sharing = "target"\n'
+    config = load_text(recipe, overrides=[f"train.init={out}", *keys])
+    with pytest.raises(ConfigError, match=wanted):
+        list(train(config, data, out_dir=tmp_path / "n"))
 
 
 @pytest.mark.parametrize("keys", [["train.consistency=rdrop"], ["text.bpe_dropout=0.1"], ["train.optimizer=muon"]])
