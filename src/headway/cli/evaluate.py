@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from headway.cli.computing import computing_options, given_computing_options, load_translator
-from headway.cli.evaluate_tasks import TASKS, evaluate_task
+from headway.cli.evaluate_tasks import TASKS, check_only, evaluate_task
 from headway.cli.options import tag_option
 from headway.cli.reports import columns
-from headway.cli.search_options import given_search_options, is_given, search_options, written
+from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.language import check_language
 from headway.errors import MetricError
 from headway.translate.compute import Compute
@@ -97,9 +97,12 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     With another --task another kind of model is measured on the text of --reference.
     """
     if task == PARSING:
-        _check_only(_OF_PARSING)
         if hypothesis is None:
-            raise click.UsageError("--task parsing scores trees that lie in a file; name it with --hypothesis.")
+            raise click.UsageError(
+                "--task parsing scores trees that lie in a file; write them with headway parse, and name it with "
+                "--hypothesis."
+            )
+        check_only(_OF_PARSING, PARSING)
         from headway.cli.evaluate_trees import evaluate_trees
 
         evaluate_trees(
@@ -180,14 +183,6 @@ def _paper_bleu(lines: dict[str, list[str]], result: "Evaluation") -> "PaperBleu
             err=True,
         )
     return paper_bleu(result.translations, lines["reference"])
-
-
-def _check_only(names: Sequence[str]) -> None:
-    """Refuse every option that was given and is none of these."""
-    context = click.get_current_context()
-    unused = [written(name) for name in context.params if name not in names and is_given(name)]
-    if unused:
-        raise click.UsageError(f"{', '.join(unused)} would have no effect with --task parsing; leave it out.")
 
 
 def _check_options(models: Sequence[Path], hypothesis: Path | None, only_model: Mapping[str, object]) -> None:

@@ -60,6 +60,14 @@ def classification(given: Measuring) -> None:
     click.echo(json.dumps(found.to_dict(), indent=2) if given.as_json else accuracy_text(found))
 
 
+def check_only(names: Sequence[str], task: str) -> None:
+    """Refuse every option that was given and is none of these."""
+    context = click.get_current_context()
+    unused = [written(name) for name in context.params if name not in names and is_given(name)]
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} would have no effect with --task {task}; leave it out.")
+
+
 TASKS: dict[str, Callable[[Measuring], None]] = {"language-model": language_model, "classification": classification}
 
 
@@ -76,8 +84,5 @@ def evaluate_task(
     """Measure one model at its task; options of translating are refused, for they would have no effect."""
     if len(models) != 1:
         raise click.UsageError(f"--task {task} measures one model; found {len(models)} (-m). Give one.")
-    parameters = [parameter.name or "" for parameter in click.get_current_context().command.params]
-    unused = [written(name) for name in parameters if name not in SHARED and is_given(name)]
-    if unused:
-        raise click.UsageError(f"{', '.join(unused)} would have no effect with --task {task}; leave it out.")
+    check_only(SHARED, task)
     TASKS[task](Measuring(models[0], reference, device, threads, batch_tokens, as_json))

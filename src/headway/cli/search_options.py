@@ -81,8 +81,9 @@ def given_search_options() -> list[str]:
 
 
 def written(name: str) -> str:
-    """The option of a parameter."""
-    return "--" + name.replace("_", "-")
+    """The option of a parameter of the command under way, spelled at length."""
+    spellings = {parameter.name: parameter.opts for parameter in click.get_current_context().command.params}
+    return max(spellings[name], key=len)
 
 
 def is_given(name: str) -> bool:

@@ -167,13 +167,18 @@ def test_a_file_of_parameters_or_their_name_is_taken(tmp_path, capsys):
         (GOLD[:1], [], r"found has 1 lines, .*gold has 2 trees"),
         (["(S (NP", ""], [], "line 1"),
         (GOLD, ["--lowercase"], "--lowercase would have no effect with --task parsing"),
-        (GOLD, ["-m", "x"], "--models? would have no effect with --task parsing"),
+        (GOLD, ["-m", "x"], "--model would have no effect with --task parsing"),
         (GOLD, ["--parameters", "nothing-here.prm"], "nothing-here"),
     ],
 )
 def test_what_cannot_be_scored_is_told_in_one_line(tmp_path, capsys, hypotheses, options, message):
     assert evaluated(tmp_path, hypotheses, *options) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_parser_in_place_of_trees_is_answered_with_the_way_to_trees(tmp_path, capsys):
+    assert main(["evaluate", "--task", "parsing", "-m", str(tmp_path), "--reference", "y"]) == 2
+    assert "write them with headway parse, and name it with --hypothesis" in capsys.readouterr().err
 
 
 def test_options_of_parsing_are_refused_without_the_task(tmp_path, capsys):
