@@ -416,7 +416,7 @@ class RunConfig(Section):
             if "f1" in (train.best_by, train.early_stopping):
                 raise ValueError(
                     f"data.format is {self.data.format}, whose outputs have no F1; set data.format to trees, or "
-                    "train.best_by and train.early_stopping to bleu"
+                    "train.best_by and train.early_stopping to another measure"
                 )
             if self.parsing != ParsingConfig():
                 raise ValueError(
@@ -424,6 +424,11 @@ class RunConfig(Section):
                     "or take [parsing] out"
                 )
             return self
+        if self.model.architecture in ONE_SIDED:
+            raise ValueError(
+                f"data.format is trees, which a model with a source and a target writes, and model.architecture is "
+                f"{self.model.architecture}; set data.format to another, or take model.architecture out"
+            )
         if self.text.shared_vocabulary:
             raise ValueError(
                 "data.format is trees, whose symbols have a vocabulary of their own; set text.shared_vocabulary to "

@@ -135,6 +135,10 @@ def test_facts_of_a_treebank_can_be_counted(folder):
         (["parsing.words=false"], "a source would hold nothing"),
         (["search.no_repeat_ngram=3"], "trees repeat their symbols"),
         (["data.format=tsv", "train.best_by=f1"], "whose outputs have no F1"),
+        (
+            ["model.architecture=decoder_only", "model.source_vocab_size=", "train.best_by=loss"],
+            "a model with a source and a target writes, and model.architecture is decoder_only",
+        ),
         (["data.format=tsv", "parsing.style=xx"], r"\[parsing\] means nothing"),
     ],
 )
