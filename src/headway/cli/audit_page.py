@@ -17,6 +17,7 @@ from headway.cli.audit_report import (
 from headway.corpus.audit import AuditReport
 from headway.corpus.finding import KINDS, Finding
 from headway.data.round_trip import RoundTrip
+from headway.text.printable import printable
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1c2330; background: #fff; max-width: 66em; margin: 2em auto;
@@ -93,7 +94,4 @@ def _table(rows: list[list[str]]) -> str:
 
 def _text(text: str) -> str:
     """Text as HTML shows it; what does not print (controls, bidirectional marks, halves of characters) as escapes."""
-    shown = "".join(
-        char if char.isprintable() or char == "\u00a0" else char.encode("unicode_escape").decode() for char in text
-    )
-    return html.escape(shown)
+    return html.escape(printable(text, kept="\u00a0"))

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from headway.text.printable import printable
+
 if TYPE_CHECKING:
     from headway.corpus.clean import FilterRow
     from headway.corpus.overlap import Overlap
@@ -30,8 +32,7 @@ def count(number: int, noun: str) -> str:
 
 def clip(text: str, *, width: int = 60) -> str:
     """Make a text fit a line: control characters become escapes, and a cut is told with the text's length."""
-    start = text[:width]
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in start)
+    shown = printable(text[:width])
     return shown if len(text) <= width else f"{shown}… ({len(text):,} characters)"
 
 

@@ -4,6 +4,8 @@ import unicodedata
 from dataclasses import dataclass
 from html import escape
 
+from headway.text.printable import printable
+
 FONT_SIZE = 13
 NARROW, WIDE = 7.3, 13.5  # pixels of a character at that size, on the safe side
 LINE_HEIGHT = 18
@@ -31,9 +33,7 @@ def shown(text: str) -> str:
 
     Text with letters that run from right to left is kept apart from what stands around it.
     """
-    plain = "".join(
-        char if char.isprintable() or char in _KEPT else char.encode("unicode_escape").decode() for char in text
-    )
+    plain = printable(text, kept=_KEPT)
     is_foreign = any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in plain)
     return escape(f"{_ISOLATE}{plain}{_END_ISOLATE}" if is_foreign else plain)
 

@@ -1,0 +1,10 @@
+"""Text that shows what it holds: controls, marks of direction and halves of characters are written as escapes."""
+
+
+def printable(text: str, *, kept: str = "") -> str:
+    r"""The text on one line, with what does not print as ``\n``, ``\u202e`` ...; the characters of ``kept`` stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in kept else char.encode("unicode_escape").decode() for char in text
+    )
