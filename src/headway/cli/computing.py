@@ -13,6 +13,7 @@ from headway.cli.search_options import is_given, written
 from headway.translate.compute import DEVICES, ENGINES, PRECISIONS, Compute
 
 if TYPE_CHECKING:
+    from headway.translate.parser import Parser
     from headway.translate.translator import Translator
 
 _OPTIONS = {
@@ -74,9 +75,21 @@ def load_translator(models: Sequence[Path], compute: Compute, *, tag: str | None
             precision=compute.precision,
             threads=compute.threads,
             shortlist=compute.shortlist,
-            on_notice=lambda text: click.echo(f"headway: {text}", err=True),
+            on_notice=_tell,
         )
     return translator if tag is None else translator.tagged(tag)
+
+
+def load_parser(models: Sequence[Path], compute: Compute, *, constrained: bool | None) -> "Parser":
+    """The models, ready to parse, as ``load_translator`` does it; ``constrained`` is as in ``Parser.from_folders``."""
+    with _kept():
+        from headway.translate.parser import Parser
+
+        return Parser.from_folders(models, compute=compute, constrained=constrained, on_notice=_tell)
+
+
+def _tell(text: str) -> None:
+    click.echo(f"headway: {text}", err=True)
 
 
 @contextmanager

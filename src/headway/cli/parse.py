@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.computing import computing_options
+from headway.cli.computing import computing_options, load_parser
 from headway.cli.options import tag_option
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
@@ -183,16 +183,9 @@ def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees
 
 
 def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) -> "Parser":
-    from headway.translate.parser import Parser
-
     if sys.stderr.isatty():
         click.echo("loading the model ...", err=True)
-    return Parser.from_folders(
-        models,
-        compute=compute,
-        constrained=False if unconstrained else None,
-        on_notice=lambda text: click.echo(f"headway: {text}", err=True),
-    )
+    return load_parser(models, compute, constrained=False if unconstrained else None)
 
 
 def _trees(file: str, parser: "Parser") -> "Iterator[Sentence]":
