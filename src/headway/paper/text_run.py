@@ -63,7 +63,11 @@ def recipe(extent: Extent, variant: str, seed: int) -> RunConfig:
     if extent.minutes is not None and extent.steps is None:
         overrides += [f"train.max_minutes={extent.minutes}", "train.checkpoint_every=100", "train.validate_every=1000"]
     else:
-        overrides += ["train.max_minutes=", f"train.max_steps={steps}", f"train.warmup_steps={max(1, min(1000, steps // 4))}"]
+        overrides += [
+            "train.max_minutes=",
+            f"train.max_steps={steps}",
+            f"train.warmup_steps={max(1, min(1000, steps // 4))}",
+        ]
         overrides += [f"train.checkpoint_every={max(1, steps // 20)}", f"train.validate_every={steps}"]
     if extent.quick:
         overrides += ["model.vocab_size=300", "model.d_model=16", "model.d_ff=32", "model.num_encoder_layers=1"]
