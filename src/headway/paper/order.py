@@ -161,8 +161,10 @@ def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
     same = {scheme: [_same(rows, scheme, seed) for seed in size.seeds] for scheme in SCHEMES}
     differing = 1.0 - _share(np.sum([each.sum(axis=0) for each in same["none"]], axis=0))
     law = [Part("none: encodings, largest difference", _exactly(gaps["none"]), "near", ROUNDING)]
-    law += [Part(f"{scheme}: encodings, least of the differences", _exactly([min(gaps[scheme])]), "above")
-            for scheme in OTHERS]  # fmt: skip
+    law += [
+        Part(f"{scheme}: encodings, least of the differences", _exactly([min(gaps[scheme])]), "above")
+        for scheme in OTHERS
+    ]
     trained = [Part("none: share of outputs that differ", _exactly([differing], "outputs"), "near", 0.0)]
     trained += [
         Part(f"same outputs, none against {scheme}", over_sentences(same["none"], same[scheme], _share), "above")
@@ -206,10 +208,17 @@ def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:
             "loss": Cell(measured=fmean(_column(rows, scheme, "loss", size.seeds))),
         }
         made.append(Row(scheme, cells))
-    points = {scheme: [(float(seed), number(rows[_name(scheme, seed)], "loss")) for seed in size.seeds]
-              for scheme in SCHEMES}  # fmt: skip
-    drawing = plot(points, title=f"Loss on reversing after {size.steps:,} steps", x_label="seed",
-                   y_label="nats a token", x_scale="even", y_scale="even")  # fmt: skip
+    points = {
+        scheme: [(float(seed), number(rows[_name(scheme, seed)], "loss")) for seed in size.seeds] for scheme in SCHEMES
+    }
+    drawing = plot(
+        points,
+        title=f"Loss on reversing after {size.steps:,} steps",
+        x_label="seed",
+        y_label="nats a token",
+        x_scale="even",
+        y_scale="even",
+    )
     notes = (PROTOCOL, f"Seeds: {len(size.seeds)}; steps: {size.steps:,}.")
     title = "What a model without positions knows of order (Section 3.5)"
     return Table(

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from few_steps import few_steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import SWITCHES, VOCABULARY, build_scrambled, example, model_configs
@@ -15,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from headway.config.residual_scaling import RESIDUAL_SCALINGS
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.schema import ModelConfig
 from headway.data.batch import Batch
 from headway.folder.weights import read_weights, write_weights
 from headway.model.build import build_transformer, export_weights, load_weights
@@ -35,9 +36,6 @@ from headway.nn.position import POSITIONS
 from headway.nn.residual import SUBLAYERS
 from headway.nn.score import ATTENTION_SCORES
 from headway.train.objective import Likelihood
-from headway.train.optimizer import build_adam
-from headway.train.schedule import noam
-from headway.train.step import train_step
 
 EXAMPLES = 20  # of each law; 1,000 were run by hand when this was written
 laws = settings(max_examples=EXAMPLES, deadline=None)
@@ -431,21 +429,7 @@ def copy_batch(generator, num_sentences):
 def train(switch, batches):
     """Negative log-likelihoods (nats a token) of one step a batch."""
     sizes = {"vocab_size": 12, "d_model": 24, "d_ff": 48, "num_heads": 4, "num_encoder_layers": 1, "dropout": 0.0}
-    model = build_transformer(ModelConfig(**sizes | {"num_decoder_layers": 1} | SWITCHES[switch])).train()
-    optimizer = build_adam(model, TrainConfig())
-    return [
-        train_step(
-            model,
-            optimizer,
-            batches=[batch],
-            step=step,
-            seed=1,
-            learning_rate=noam(step, d_model=24, warmup_steps=20, peak=1e-2),
-            objective=Likelihood(0.0),
-            precision="float32",
-        ).nll
-        for step, batch in enumerate(batches, start=1)
-    ]
+    return few_steps(build_transformer(ModelConfig(**sizes | {"num_decoder_layers": 1} | SWITCHES[switch])), batches)
 
 
 GUESSING = 5 * math.log(8) / 6  # of one who knows no more than where the end is

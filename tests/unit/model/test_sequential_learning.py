@@ -4,15 +4,12 @@ import math
 
 import pytest
 import torch
+from few_steps import few_steps
 from model_configs import SEQUENTIAL
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.schema import ModelConfig
 from headway.data.batch import Batch
 from headway.model.build import build_model
-from headway.train.objective import Likelihood
-from headway.train.optimizer import build_adam
-from headway.train.schedule import noam
-from headway.train.step import train_step
 
 GUESSING = 5 * math.log(8) / 6  # nats a token of one who knows no more than where the end is
 
@@ -27,21 +24,7 @@ def copy_batch(generator, num_sentences):
 def train(kind, batches):
     """Negative log-likelihoods (nats a token) of one step a batch."""
     sizes = {"vocab_size": 12, "d_model": 24, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0}
-    model = build_model(ModelConfig(**sizes, **SEQUENTIAL[kind])).train()
-    optimizer = build_adam(model, TrainConfig())
-    return [
-        train_step(
-            model,
-            optimizer,
-            batches=[batch],
-            step=step,
-            seed=1,
-            learning_rate=noam(step, d_model=24, warmup_steps=20, peak=1e-2),
-            objective=Likelihood(0.0),
-            precision="float32",
-        ).nll
-        for step, batch in enumerate(batches, start=1)
-    ]
+    return few_steps(build_model(ModelConfig(**sizes, **SEQUENTIAL[kind])), batches)
 
 
 @pytest.mark.parametrize("kind", SEQUENTIAL)
