@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -152,6 +153,9 @@ def joined(environment: Mapping[str, str]) -> Generator[Group]:
     import torch.distributed as dist  # noqa: PLC0415 - one process needs none of it
     from torch.distributed.rendezvous import rendezvous  # noqa: PLC0415 - as above
 
+    # Imported later, its functions would keep this group as their default, and so gloo's threads beyond its end. One
+    # that lets a tensor go while Python ends aborts the process: "terminate called without an active exception".
+    import_module("torch.distributed.nn.functional")
     rank, local_rank = (_number(environment, name) for name in ("RANK", "LOCAL_RANK"))
     try:
         whole_store, _, _ = next(rendezvous("env://", rank, world_size, timeout=JOINING))

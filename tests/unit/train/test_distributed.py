@@ -23,6 +23,7 @@ from headway.train.events import Notice, Started, StepDone, Validated
 from torchrun_command import PROCESSES, finished
 
 SCRIPT = Path(__file__).with_name("letters_ranks.py")
+LEAVING = Path(__file__).with_name("leaving_ranks.py")
 LAW = 1e-5
 
 
@@ -182,6 +183,16 @@ def test_an_error_of_one_rank_ends_all_and_one_tells(pair):
     assert (kind, speaks) == ("TrainingError", False)
     assert "rank 0 of 2 lost its connection to another rank" in message
     assert "\n" not in message
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux's list of a process's threads")
+def test_a_rank_that_left_has_no_thread_that_could_wake_while_the_process_ends(data, tmp_path):
+    code, output = finished(LEAVING, data, tmp_path)
+    assert code == 0, output
+    for rank in range(PROCESSES):
+        names = (tmp_path / f"{rank}.threads").read_text("utf-8").split("\n")
+        assert names
+        assert not [name for name in names if "gloo" in name]
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 5])
