@@ -71,7 +71,7 @@ class WorkFolder:
         if not keys:
             return record["values"], []
         named = "; ".join(f"{key} was {_shown(found.get(key))}, is {_shown(wanted.get(key))}" for key in keys)
-        return None, [f"row {name} was made with other settings and is made anew: {named}"]
+        return None, [f"row {name} has other settings now, and is worked on again: {named}"]
 
     def keep(self, name: str, settings: Values, values: Values) -> None:
         """Write a finished row; it is there whole, or not at all."""

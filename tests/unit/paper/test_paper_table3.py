@@ -195,7 +195,7 @@ def test_fewer_steps_make_a_row_anew_and_say_so_and_more_go_on(place):
     assert [event.step for event in more if isinstance(event, StepDone)] == [4]
     fewer = list(make(work, replace(training, budget=Budget(steps=2))))
     assert [event.step for event in fewer if isinstance(event, StepDone)] == [1, 2]
-    (notice,) = [event.text for event in fewer if isinstance(event, Notice) and "made anew" in event.text]
+    (notice,) = [event.text for event in fewer if isinstance(event, Notice) and "worked on again" in event.text]
     assert "train.max_steps was 4, is 2" in notice
 
 
@@ -207,7 +207,7 @@ def test_other_data_make_a_row_anew(place, tmp_path):
     (data / "train.en").write_text((data / "train.en").read_text().replace("a", "b"), encoding="utf-8")
     events = list(make(work, training))
     assert [event.step for event in events if isinstance(event, StepDone)] == [1, 2]
-    assert any("made anew: data was" in event.text for event in events if isinstance(event, Notice))
+    assert any("worked on again: data was" in event.text for event in events if isinstance(event, Notice))
 
 
 def test_minutes_end_a_row_too(place, tmp_path):

@@ -47,7 +47,7 @@ def test_another_setting_makes_the_row_anew_and_is_named(tmp_path):
     changed = {"width": 64, "sizes": (3, 5), "seed": 2}
     events, values = drained(work.row("a", changed, making(calls, {"x": 2}), number=1, total=1))
     assert events[0] == Notice(
-        "row a was made with other settings and is made anew: width was 32, is 64; seed was nothing, is 2"
+        "row a has other settings now, and is worked on again: width was 32, is 64; seed was nothing, is 2"
     )
     assert values == {"x": 2}
     assert len(calls) == 1
