@@ -44,27 +44,40 @@ def accuracy_text(found: "Accuracy") -> str:
 
 
 def render_report(report: "Report") -> str:
-    """Tell all that preparing did: what was dropped and why, overlap, tokens, vocabulary."""
+    """Tell all that preparing did: what was dropped and why, overlap, tokens, vocabulary.
+
+    What a line of text is called, and how many sides it has, follow the text: pairs, lines of one text, labelled texts.
+    """
+    noun = _noun(report)
     parts = [
-        render_cleaning(report.cleaning, num_read=report.pairs_read, num_kept=report.pairs_clean),
+        render_cleaning(report.cleaning, num_read=report.pairs_read, num_kept=report.pairs_clean, noun=noun),
         *([render_corpora(report.corpora)] if len(report.corpora) > 1 else []),
         render_encoding(report),
-        render_overlap("validation", report.validation_overlap),
+        render_overlap("validation", report.validation_overlap, noun=noun),
     ]
     if report.test_overlap is not None:
-        parts.append(render_overlap("test", report.test_overlap))
+        parts.append(render_overlap("test", report.test_overlap, noun=noun))
     return "\n\n".join(parts)
 
 
-def render_cleaning(rows: "Sequence[FilterRow]", *, num_read: int, num_kept: int) -> str:
+def _noun(report: "Report") -> str:
+    """What one line of the training text is."""
+    if report.labels:
+        return "text"
+    return "pair" if report.train.source_tokens else "line"
+
+
+def render_cleaning(rows: "Sequence[FilterRow]", *, num_read: int, num_kept: int, noun: str = "pair") -> str:
     """Tell what each filter dropped, with its first examples and their lines in the file."""
     table = [
-        ("filter", "pairs dropped"),
+        ("filter", f"{noun}s dropped"),
         *((row.name, f"{row.dropped:,}" if row.active else "off") for row in rows),
         ("kept", f"{num_kept:,} of {num_read:,}"),
     ]
     examples = [
-        f"  {row.name}, line {pair.line:,}: {_sides(pair.source, pair.target)}" for row in rows for pair in row.examples
+        f"  {row.name}, line {pair.line:,}: {_sides(pair.source, pair.target, noun=noun)}"
+        for row in rows
+        for pair in row.examples
     ]
     return "\n".join([columns(table, right={1}), *examples])
 
@@ -88,16 +101,21 @@ def render_corpora(corpora: "Sequence[CorpusReport]") -> str:
     return "\n".join(lines)
 
 
-def render_overlap(name: str, overlap: "Overlap") -> str:
+def render_overlap(name: str, overlap: "Overlap", *, noun: str = "pair") -> str:
     """Tell how many pairs of a validation or test text also stand in training."""
+    sides = {
+        "pair": f" whole, {count(overlap.sources, 'source')}, {count(overlap.targets, 'target')}",
+        "text": f" with their labels, {overlap.sources:,} with any",
+        "line": "",
+    }
     head = (
-        f"overlap: of {count(overlap.num_pairs, f'{name} pair')} the training text also holds {overlap.pairs:,} whole, "
-        f"{count(overlap.sources, 'source')}, {count(overlap.targets, 'target')}"
+        f"overlap: of {count(overlap.num_pairs, f'{name} {noun}')} the training text also holds "
+        f"{overlap.pairs:,}{sides[noun]}"
     )
     examples = [
-        f"  same {example.kind}, line {example.pair.line:,}, in {example.corpus or 'training'} at line "
-        f"{example.training_line:,}: "
-        f"{_sides(example.pair.source, example.pair.target)}"
+        f"  same {example.kind if noun == 'pair' else noun}, line {example.pair.line:,}, in "
+        f"{example.corpus or 'training'} at line {example.training_line:,}: "
+        f"{_sides(example.pair.source, example.pair.target, noun=noun)}"
         for example in overlap.examples
     ]
     return "\n".join([head, *examples])
@@ -105,27 +123,30 @@ def render_overlap(name: str, overlap: "Overlap") -> str:
 
 def render_encoding(report: "Report") -> str:
     """Tell pairs, tokens and what was left out of training and validation, and the size of the vocabulary."""
-    rows = [["", "pairs", "source tokens", "target tokens", "too many tokens", "empty"]]
+    noun = _noun(report)
+    tokens = {"pair": ("source tokens", "target tokens"), "text": ("tokens",), "line": ("tokens",)}[noun]
+    rows = [["", f"{noun}s", *tokens, "too many tokens", "empty"]]
     for name, encoded in (("training", report.train), ("validation", report.validation)):
-        numbers = (
-            encoded.pairs,
-            encoded.source_tokens,
-            encoded.target_tokens,
-            encoded.too_long.count,
-            encoded.empty.count,
-        )
+        counted = {
+            "pair": (encoded.source_tokens, encoded.target_tokens),
+            "text": (encoded.source_tokens,),
+            "line": (encoded.target_tokens,),
+        }[noun]
+        numbers = (encoded.pairs, *counted, encoded.too_long.count, encoded.empty.count)
         rows.append([name, *(f"{number:,}" for number in numbers)])
-    lines = [columns(rows, right=range(1, 6))]
+    lines = [columns(rows, right=range(1, len(rows[0])))]
     for name, encoded in (("training", report.train), ("validation", report.validation)):
         lines += _left_out(name, {"too many tokens": encoded.too_long, "empty": encoded.empty})
     for part, gaps in report.gaps.items():
         lines += _left_out(part, {"units that lack a side": gaps})
     if report.held_out:
-        lines.append(f"validation: {count(report.held_out, 'pair')} held out of the training text")
+        lines.append(f"validation: {count(report.held_out, noun)} held out of the training text")
     source, target = report.source_vocab_size, report.target_vocab_size
     sizes = f"{target:,} tokens" + (f", {source:,} of the source side" if source != target else "")
     trainable = report.pairs_clean - report.held_out
-    sample = f", learnt from {report.learnt_pairs:,} of {trainable:,} pairs" if report.learnt_pairs < trainable else ""
+    sample = (
+        f", learnt from {report.learnt_pairs:,} of {trainable:,} {noun}s" if report.learnt_pairs < trainable else ""
+    )
     lines.append(f"vocabulary: {sizes}{sample}")
     if report.labels:
         lines.append(f"labels: {', '.join(map(clip, report.labels[:10]))}{' ...' if len(report.labels) > 10 else ''}")
@@ -141,5 +162,5 @@ def _left_out(name: str, reasons: "Mapping[str, Dropped]") -> list[str]:
     ]
 
 
-def _sides(source: str, target: str) -> str:
-    return f"{clip(source)} | {clip(target)}"
+def _sides(source: str, target: str, *, noun: str) -> str:
+    return clip(target) if noun == "line" else f"{clip(source)} | {clip(target)}"

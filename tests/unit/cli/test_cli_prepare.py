@@ -140,3 +140,27 @@ def test_a_clipped_text_is_one_printable_line_that_tells_its_length():
     assert clip("plain 文字") == "plain 文字"
     assert clip("a\nb\x00\u2028") == r"a\nb\x00\u2028"
     assert clip("x" * 61) == "x" * 60 + "… (61 characters)"
+
+
+def test_one_text_is_told_in_lines_and_labelled_texts_in_texts(tmp_path, capsys):
+    """No sources and targets where there are none."""
+    (tmp_path / "t.txt").write_text("a dog\na cat\na dog\n" * 9, encoding="utf-8")
+    (tmp_path / "l.tsv").write_text("good\ta dog\nbad\ta cat\ngood\tno dog\n", encoding="utf-8")
+    (tmp_path / "v.tsv").write_text("bad\ta dog\nbad\ta cat\n", encoding="utf-8")
+    names = {"lm": ("t.txt", "t.txt"), "classify": ("l.tsv", "v.tsv")}
+    shown = {}
+    for recipe, (train, validation) in names.items():
+        files = [f"data.train_source={train}", f"data.validation_source={validation}", "data.test_source="]
+        changes = [word for change in files for word in ("--set", change)]
+        out = str(tmp_path / recipe)
+        assert main(["prepare", recipe, "--data", str(tmp_path), "--out", out, *changes]) == 0
+        shown[recipe] = capsys.readouterr().out
+        assert "pair" not in shown[recipe]
+        assert "target" not in shown[recipe]
+    assert "lines dropped" in shown["lm"]
+    assert "overlap: of 27 validation lines the training text also holds 27\n  same line, line 1, in" in shown["lm"]
+    assert (
+        "overlap: of 2 validation texts the training text also holds 1 with their labels, 2 with any"
+        in shown["classify"]
+    )
+    assert "same text, line 2, in training at line 2: a cat | bad" in shown["classify"]
