@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from headway.metrics.accuracy import Accuracy
 
 
+# what a line of training text is -> what a line of other text may share with it, and how that is told
+SAME = {
+    "pair": {"pair": "same pair", "source": "same source", "target": "same target"},
+    "line": {"pair": "same line"},
+    "text": {"pair": "same text and label", "source": "same text, another label"},
+}
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
     """Lay out rows of equal length in aligned columns; those numbered in ``right`` (from 0) end at one edge."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -102,7 +110,7 @@ def render_corpora(corpora: "Sequence[CorpusReport]") -> str:
 
 
 def render_overlap(name: str, overlap: "Overlap", *, noun: str = "pair") -> str:
-    """Tell how many pairs of a validation or test text also stand in training."""
+    """Tell how many pairs, lines or labelled texts of a validation or test text also stand in training."""
     sides = {
         "pair": f" whole, {count(overlap.sources, 'source')}, {count(overlap.targets, 'target')}",
         "text": f" with their labels, {overlap.sources:,} with any",
@@ -112,17 +120,19 @@ def render_overlap(name: str, overlap: "Overlap", *, noun: str = "pair") -> str:
         f"overlap: of {count(overlap.num_pairs, f'{name} {noun}')} the training text also holds "
         f"{overlap.pairs:,}{sides[noun]}"
     )
+    same = SAME[noun]
     examples = [
-        f"  same {example.kind if noun == 'pair' else noun}, line {example.pair.line:,}, in "
+        f"  {same[example.kind]}, line {example.pair.line:,}, in "
         f"{example.corpus or 'training'} at line {example.training_line:,}: "
         f"{_sides(example.pair.source, example.pair.target, noun=noun)}"
         for example in overlap.examples
+        if example.kind in same
     ]
     return "\n".join([head, *examples])
 
 
 def render_encoding(report: "Report") -> str:
-    """Tell pairs, tokens and what was left out of training and validation, and the size of the vocabulary."""
+    """Tell pairs (or lines, texts), tokens, what was left out of training and validation, and the vocabulary's size."""
     noun = _noun(report)
     tokens = {"pair": ("source tokens", "target tokens"), "text": ("tokens",), "line": ("tokens",)}[noun]
     rows = [["", f"{noun}s", *tokens, "too many tokens", "empty"]]

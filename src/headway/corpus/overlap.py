@@ -30,7 +30,7 @@ class Overlap:
     """Of ``num_pairs`` validation or test pairs, those whose pair, source or target also occurs in training.
 
     A pair whose source and target both occur, but not together, counts under sources and targets only. Examples: up
-    to three, of whole pairs first, then of sources, then of targets.
+    to three, of whole pairs first, then of sources, then of targets; a pair is one of them by the most it shares.
     """
 
     num_pairs: int
@@ -83,7 +83,8 @@ class OverlapCounter:
 
     def result(self) -> Overlap:
         """The counts of what has flowed by so far."""
-        found: dict[Kind, list[OverlapExample]] = {"pair": [], "source": [], "target": []}
+        found: dict[Kind, int] = {"pair": 0, "source": 0, "target": 0}
+        examples: dict[Kind, list[OverlapExample]] = {kind: [] for kind in found}
         for pair in self._pairs:
             source, target = _sides(pair)
             places: dict[Kind, Place | None] = {
@@ -91,15 +92,17 @@ class OverlapCounter:
                 "source": self._source.get(source),
                 "target": self._target.get(target),
             }
-            for kind, place in places.items():
-                if place is not None:
-                    found[kind].append(OverlapExample(kind, pair, *place))
-        best_first = [example for kind in found for example in found[kind][:NUM_EXAMPLES]]
+            shared = [OverlapExample(kind, pair, *place) for kind, place in places.items() if place is not None]
+            for example in shared:
+                found[example.kind] += 1
+            for example in shared[:1]:
+                examples[example.kind].append(example)
+        best_first = [example for kind in examples for example in examples[kind][:NUM_EXAMPLES]]
         return Overlap(
             num_pairs=len(self._pairs),
-            pairs=len(found["pair"]),
-            sources=len(found["source"]),
-            targets=len(found["target"]),
+            pairs=found["pair"],
+            sources=found["source"],
+            targets=found["target"],
             examples=tuple(best_first[:NUM_EXAMPLES]),
         )
 

@@ -146,7 +146,7 @@ def test_one_text_is_told_in_lines_and_labelled_texts_in_texts(tmp_path, capsys)
     """No sources and targets where there are none."""
     (tmp_path / "t.txt").write_text("a dog\na cat\na dog\n" * 9, encoding="utf-8")
     (tmp_path / "l.tsv").write_text("good\ta dog\nbad\ta cat\ngood\tno dog\n", encoding="utf-8")
-    (tmp_path / "v.tsv").write_text("bad\ta dog\nbad\ta cat\n", encoding="utf-8")
+    (tmp_path / "v.tsv").write_text("bad\ta dog\nbad\ta cat\ngood\ta cow\n", encoding="utf-8")
     names = {"lm": ("t.txt", "t.txt"), "classify": ("l.tsv", "v.tsv")}
     shown = {}
     for recipe, (train, validation) in names.items():
@@ -160,7 +160,10 @@ def test_one_text_is_told_in_lines_and_labelled_texts_in_texts(tmp_path, capsys)
     assert "lines dropped" in shown["lm"]
     assert "overlap: of 27 validation lines the training text also holds 27\n  same line, line 1, in" in shown["lm"]
     assert (
-        "overlap: of 2 validation texts the training text also holds 1 with their labels, 2 with any"
+        "overlap: of 3 validation texts the training text also holds 1 with their labels, 2 with any"
         in shown["classify"]
     )
-    assert "same text, line 2, in training at line 2: a cat | bad" in shown["classify"]
+    assert "same text and label, line 2, in training at line 2: a cat | bad" in shown["classify"]
+    assert "same text, another label, line 1, in training at line 1: a dog | bad" in shown["classify"]
+    assert "cow" not in shown["classify"]  # its label alone is in the training text
+    assert shown["lm"].count("same line, line 1, ") == 1
