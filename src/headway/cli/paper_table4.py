@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.options import overrides_option
+from headway.cli.options import overrides_option, tag_option
 from headway.cli.paper_report import given_command, json_option, make_table, out_option
 
 
@@ -18,7 +18,11 @@ from headway.cli.paper_report import given_command, json_option, make_table, out
 @click.option(
     "--recipe", "recipes", multiple=True, help="A parser's recipe; may be repeated.  [default: parsing-nltk-ptb]"
 )
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Training of each.  [the recipe's]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Minutes of training of each.  [default: as its recipe says]",
+)
 @click.option("--steps", type=click.IntRange(min=1), help="The same in steps, whatever the time.")
 @overrides_option
 @click.option(
@@ -30,8 +34,9 @@ from headway.cli.paper_report import given_command, json_option, make_table, out
     help="A parser that is trained already: one more row. May be repeated.",
 )
 @click.option("--trees", type=click.Path(path_type=Path), help="The treebank that --model parses.")
-@click.option("--beam-size", type=click.IntRange(min=1), default=21, show_default=True)
-@click.option("--length-penalty", type=click.FloatRange(min=0.0), default=0.3, show_default=True)
+@tag_option
+@click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side.  [default: 21, the paper's]")
+@click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral.  [default: 0.3, the paper's]")
 @out_option("table4")
 @json_option
 def command(  # noqa: PLR0913 - one parameter an option
@@ -43,8 +48,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     overrides: tuple[str, ...],
     models: tuple[Path, ...],
     trees: Path | None,
-    beam_size: int,
-    length_penalty: float,
+    tag: str | None,
+    beam_size: int | None,
+    length_penalty: float | None,
     out_dir: Path,
     as_json: bool,
 ) -> None:
@@ -61,12 +67,21 @@ def command(  # noqa: PLR0913 - one parameter an option
         )
     if bool(models) != (trees is not None):
         raise click.UsageError("--model FOLDER parses the sentences of --trees FILE; give both.")
+    if data_dir is None and not models and (tag, beam_size, length_penalty) != (None, None, None):
+        raise click.UsageError(
+            "--tag, --beam-size and --length-penalty are of parsers to measure; add --data DIR or --model FOLDER."
+        )
     from headway.paper.parser_row import Reading
     from headway.paper.table4 import RECIPE, Models, Trainings, make
     from headway.paper.trained_row import Budget
     from headway.paper.work import WorkFolder
 
-    again = given_command()
+    again, usual = given_command(), Reading()
+    reading = Reading(
+        usual.beam_size if beam_size is None else beam_size,
+        length_penalty=usual.length_penalty if length_penalty is None else length_penalty,
+        corpus_tag=tag or "",
+    )
     budget = None if minutes is None and steps is None else Budget(steps=steps, minutes=minutes)
     trainings = None if data_dir is None else Trainings(data_dir, recipes or (RECIPE,), budget, overrides)
     make_table(
@@ -74,7 +89,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             WorkFolder(out_dir),
             trainings=trainings,
             models=None if trees is None else Models(models, trees),
-            reading=Reading(beam_size, length_penalty),
+            reading=reading,
             command=again,
             should_stop=should_stop,
         ),

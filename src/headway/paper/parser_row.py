@@ -1,36 +1,67 @@
 """A row that is a trained parser: its trees for the sentences of a treebank, scored as Section 6.3's are."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from headway.checkpoint.run_folder import RECIPE_FILE
-from headway.config.schema import RunConfig
+from headway.config.schema import ParsingConfig, RunConfig
+from headway.data.prepared import Prepared
+from headway.data.treebank import read_treebank
 from headway.errors import PaperError
-from headway.folder.contents import TRAINING_FOLDER, WEIGHTS_FILE, ModelFolder
-from headway.metrics.parseval import Figures, score_trees, with_reference_tags
+from headway.folder.contents import CONFIG_FILE, TRAINING_FOLDER, WEIGHTS_FILE, ModelFolder
+from headway.metrics.parseval import Figures
 from headway.model.size import count_parameters
 from headway.paper.events import RowStopped
-from headway.paper.trained_row import METRICS_FILE
+from headway.paper.trained_row import begins_anew
 from headway.paper.work import Making, Values
-from headway.train.events import Interrupted, Notice, Stage
-from headway.train.run import recipe_changes, train
-from headway.translate.parser import Parser
-from headway.trees.brackets import read_trees
-from headway.trees.strip import strip
-from headway.trees.tree import Tree
+from headway.train.events import Finished, Interrupted, Stage
+from headway.train.metrics_log import METRICS_FILE, read_validations
+from headway.train.run import train
+from headway.translate.compute import Compute
+from headway.translate.evaluate_parser import parse_sources, score_parses
+from headway.translate.kind import check_kind
+from headway.translate.parser import Parse, Parser
 
 CHUNK = 64  # sentences between two looks at whether the user asked to stop
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How sentences are parsed: the paper's beam and length penalty (Section 6.3) unless otherwise said."""
+    """How sentences are parsed: the paper's beam and length penalty (Section 6.3) unless otherwise said.
+
+    ``corpus_tag``: the corpus that a parser of several should take them for.
+    """
 
     beam_size: int = 21
     length_penalty: float = 0.3
+    corpus_tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Treebank:
+    """Sentences with their trees, as a parser's recipe reads them; those without words are not scored."""
+
+    name: str
+    sources: tuple[str, ...]
+    references: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: Path, parsing: ParsingConfig) -> "Treebank":
+        """Read a file of trees. Raises PaperError where none has words, and as ``read_treebank``."""
+        pairs = list(read_treebank(path, parsing))
+        if not any(pair.source for pair in pairs):
+            raise PaperError(
+                f"paper/parser_row: none of the trees in {path} ({len(pairs):,}) has words; wanted trees to score a "
+                "parser on. Remedy: name a treebank in Penn brackets."
+            )
+        return cls(path.name, tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
+
+    @property
+    def digest(self) -> str:
+        """What tells these sentences and trees from others."""
+        return sha256(json.dumps([self.sources, self.references]).encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +76,13 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ParserRow:
-    """What was measured of a parser. ``curve``: minutes and F1 of each validation, empty where they are not known."""
+    """What was measured of a parser. Zero: not known. ``curve``: minutes and F1 of each validation, if it has a log."""
 
     every_length: Scored
     up_to_cutoff: Scored
     tags_given: bool
     repaired: int
+    empty: int  # trees without words
     parameters: int
     trees: int  # that it was trained on
     steps: int
@@ -70,92 +102,81 @@ class ParserRow:
 
 
 def train_parser(
-    config: RunConfig, data_dir: Path, *, out_dir: Path, trees: Path, reading: Reading, should_stop: Callable[[], bool]
+    name: str,
+    config: RunConfig,
+    data_dir: Path,
+    *,
+    out_dir: Path,
+    prepared: Prepared,
+    treebank: Treebank,
+    reading: Reading,
+    should_stop: Callable[[], bool],
 ) -> Making:
-    """Train, or go on, and measure on the trees; the values are ``ParserRow``'s. None when it was asked to stop."""
-    changes = recipe_changes(config, out_dir / TRAINING_FOLDER / RECIPE_FILE)
-    if changes:
-        yield Notice(f"{out_dir} holds a run with another {changes[0].key}; it begins anew")
-    for event in train(config, data_dir, out_dir=out_dir, fresh=bool(changes), should_stop=should_stop):
-        yield event
+    """Train, or go on, and measure; the values are ``ParserRow``'s. None when it was asked to stop.
+
+    ``prepared`` are the data in the run's own folder. A run that began with another recipe or other data, or has gone
+    beyond the budget, begins anew.
+    """
+    fresh = begins_anew(config, out_dir, prepared)
+    for event in train(config, data_dir, out_dir=out_dir, fresh=fresh, should_stop=should_stop):
+        if not isinstance(event, Finished):
+            yield event
         if isinstance(event, Interrupted):
             return None
-    return (yield from measure_parser(out_dir, trees=trees, reading=reading, should_stop=should_stop))
+    return (yield from measure_parser(name, out_dir, treebank=treebank, reading=reading, should_stop=should_stop))
 
 
-def measure_parser(folder: Path, *, trees: Path, reading: Reading, should_stop: Callable[[], bool]) -> Making:
-    """Parse the sentences of a treebank with a model folder and score the trees; the values are ``ParserRow``'s.
+def measure_parser(
+    name: str, folder: Path, *, treebank: Treebank, reading: Reading, should_stop: Callable[[], bool]
+) -> Making:
+    """Parse the sentences with a model folder and score the trees; the values are ``ParserRow``'s.
 
-    None when it was asked to stop. Raises PaperError where no tree has words, and as ``Parser.from_folder``,
-    ``read_trees``.
+    None when it was asked to stop. Raises as ``Parser.from_folder``.
     """
-    yield Stage(f"parsing the sentences of {trees.name} with beam {reading.beam_size}")
-    parser = Parser.from_folder(folder)
-    references = _plain_trees(trees, parser)
-    found: list[Tree | None] = []
-    repaired = 0
-    for start in range(0, len(references), CHUNK):
+    yield Stage(f"parsing {len(treebank.sources):,} sentences of {treebank.name} with beam {reading.beam_size}")
+    parser = Parser.from_folder(folder, compute=Compute(engine="torch"))
+    parser.search = parser.search.model_copy(
+        update={"beam_size": reading.beam_size, "length_penalty": reading.length_penalty}
+    )
+    parses: list[Parse] = []
+    for start in range(0, len(treebank.sources), CHUNK):
         if should_stop():
-            yield RowStopped(folder.name)
+            yield RowStopped(name)
             return None
-        part = references[start : start + CHUNK]
-        parses = parser.parse(
-            [tree.words() for tree in part],
-            tags=[tree.tags() for tree in part] if parser.needs_tags else None,
-            beam_size=reading.beam_size,
-            length_penalty=reading.length_penalty,
-        )
-        found += [parse.tree for parse in parses]
-        repaired += sum(parse.repairs.total > 0 for parse in parses)
-    scores = score_trees(with_reference_tags(found, references), references)
+        parses += parse_sources(parser, treebank.sources[start : start + CHUNK], corpus_tags=reading.corpus_tag)
+    found = score_parses(parses, treebank.sources, treebank.references, parser=parser)
     config = ModelFolder.open(folder).config
+    validations = read_validations(folder / TRAINING_FOLDER / METRICS_FILE)
     return {
-        "every_length": _scored(scores.all.every_length),
-        "up_to_cutoff": _scored(scores.all.up_to_cutoff),
-        "tags_given": parser.needs_tags,
-        "repaired": repaired,
+        "every_length": _scored(found.scores.all.every_length),
+        "up_to_cutoff": _scored(found.scores.all.up_to_cutoff),
+        "tags_given": found.tags_given,
+        "repaired": found.num_repaired,
+        "empty": found.num_empty,
         "parameters": count_parameters(config.model).total,
         "trees": config.training.pairs,
         "steps": config.training.steps,
         "minutes": config.training.seconds / 60,
         "seed": config.training.seed,
-        "curve": _curve(folder),
+        "curve": [(each["seconds"] / 60, each["f1"]) for each in validations if each.get("f1") is not None],
     }
 
 
-def digest_of(path: Path) -> str:
-    """What tells one file from another, whatever its name; of a model folder, its weights.
+def parsing_of(folder: Path) -> ParsingConfig:
+    """How a model folder's parser reads trees. Raises FolderError, and TranslationError for a model of another kind."""
+    model = ModelFolder.open(folder)
+    check_kind(model, "parse")
+    assert model.config.parsing is not None
+    return model.config.parsing
 
-    Raises PaperError for one that cannot be read.
-    """
-    file = path / WEIGHTS_FILE if path.is_dir() else path
-    try:
-        with file.open("rb") as stream:
-            digest = sha256()
-            while block := stream.read(2**20):
-                digest.update(block)
-    except OSError as error:
-        raise PaperError(
-            f"paper/parser_row: {file} cannot be read ({error.strerror}); wanted a parser's model folder and a "
-            "treebank. Remedy: check the names after --model, --trees and --data."
-        ) from error
+
+def digest_of_model(folder: Path) -> str:
+    """What tells one model folder from another: all of it that shapes what the model writes."""
+    digest = sha256()
+    for path in sorted((folder / CONFIG_FILE, folder / WEIGHTS_FILE, *folder.glob("*tokenizer.json"))):
+        digest.update(path.name.encode("utf-8"))
+        digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _plain_trees(path: Path, parser: Parser) -> list[Tree]:
-    """The trees as the parser's recipe reads them; those without words are left out."""
-    parsing = parser.parsing
-    stripped = [
-        strip(tree, functions=parsing.functions == "strip", traces=parsing.traces == "strip")
-        for tree in read_trees(path)
-    ]
-    trees = [tree for tree in stripped if tree is not None]
-    if not trees:
-        raise PaperError(
-            f"paper/parser_row: {path} holds no tree with words, and there is nothing to score. "
-            "Remedy: name a treebank in Penn brackets."
-        )
-    return trees
 
 
 def _scored(figures: Figures) -> Values:
@@ -166,13 +187,3 @@ def _scored(figures: Figures) -> Values:
         "high": None if interval is None else interval.high,
         "sentences": figures.num_sentences,
     }
-
-
-def _curve(folder: Path) -> Sequence[tuple[float, float]]:
-    """Minutes and F1 of each validation, as the run's own log has them; nothing where there is no log."""
-    path = folder / TRAINING_FOLDER / METRICS_FILE
-    if not path.is_file():
-        return ()
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    validations = [record for record in records if record["event"] == "validation"]
-    return [(record["seconds"] / 60, record["f1"]) for record in validations]

@@ -1,22 +1,35 @@
 """Table 4: parsers of the Wall Street Journal as printed, and parsers trained or measured here beside them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from headway.checkpoint.lock import locked
 from headway.config.load import load
 from headway.config.schema import RunConfig
-from headway.errors import PaperError
+from headway.data.prepare import prepare
+from headway.errors import PaperError, TrainingError
+from headway.folder.contents import TRAINING_FOLDER
 from headway.metrics.evalb_parameters import COLLINS
 from headway.model.size import count_parameters
 from headway.paper.events import PaperEvent, TableDone
-from headway.paper.parser_row import ParserRow, Reading, Scored, digest_of, measure_parser, train_parser
+from headway.paper.parser_row import (
+    ParserRow,
+    Reading,
+    Scored,
+    Treebank,
+    digest_of_model,
+    measure_parser,
+    parsing_of,
+    train_parser,
+)
 from headway.paper.plot import plot
 from headway.paper.table import Cell, Column, Row, Table
-from headway.paper.trained_row import Budget
-from headway.paper.work import Making, Values, WorkFolder
+from headway.paper.trained_row import Budget, run_settings, without_test
+from headway.paper.work import Values, WorkFolder
+from headway.train.events import Notice, Stage
 from headway.train.run import never
 
 RECIPE = "parsing-nltk-ptb"
@@ -54,11 +67,12 @@ PRINTED = (
     Printed("Luong et al. (2015)", TASKS, 93.0),
     Printed("Dyer et al. (2016)", GENERATIVE, 93.3),
 )
+SHORT = f"F1 up to {COLLINS.cutoff_length} words"
 COLUMNS = (
     Column("training", is_printed=False),
     Column("F1"),
     Column("95 % interval", is_printed=False),
-    Column(f"F1 up to {COLLINS.cutoff_length} words", is_printed=False),
+    Column(SHORT, is_printed=False),
     Column("sentences", "", ",d", is_printed=False),
     Column("tags", is_printed=False),
     Column("parameters", "", ",d", is_printed=False),
@@ -66,13 +80,13 @@ COLUMNS = (
 )
 NOTES = (
     "F1 in the paper is of section 23 of the Wall Street Journal part of the Penn Treebank, which the LDC licenses, "
-    "after training on some 40,000 trees of it (semi-supervised: and 17 million sentences parsed by others). What is "
-    "measured here is of other text, with other trees to learn from: numbers of different texts do not compare.",
+    "after training on some 40,000 trees of it (semi-supervised, the Transformer: and on 17 million sentences with "
+    "trees of other parsers). What is measured here is of other text, with other trees to learn from: not comparable.",
     "F1 here: labelled, EVALB's rules with COLLINS.prm, tags of the treebank put on the trees first, and a sentence "
     "without a parse over its words counts as missed.",
     "tags: given, each word came with the treebank's tag; predicted, the parser read words alone, as the paper's does.",
-    f"The paper's parameters are counted: the recipe {PAPER_RECIPE}, with a source vocabulary of 32,000 where it is "
-    "semi-supervised.",
+    f"The parameters of the paper's rows are counted: the recipe {PAPER_RECIPE}, with a source vocabulary of 32,000 "
+    "where the training is semi-supervised; 512 symbols are the recipe's, the paper does not say.",
 )
 
 
@@ -105,83 +119,132 @@ def make(
 ) -> Iterator[PaperEvent]:
     """Give the printed table and a row for each parser; the last event is TableDone, unless interrupted.
 
-    Raises PaperError for a recipe of no parser and for files that cannot be read.
+    A row whose training fails is left out aloud, and the others go on. Raises PaperError for a recipe of no parser, for
+    treebanks without words and for rows that would have one name; what is parsed is read before anything is trained.
     """
-    planned = [
-        *(() if trainings is None else _trained_rows(work, trainings, reading, should_stop)),
-        *(() if models is None else _model_rows(models, reading, should_stop)),
-    ]
-    found: list[tuple[Planned, ParserRow]] = []
-    if planned:
-        with locked(work.path / "runs"):
-            for number, row in enumerate(planned, start=1):
-                values = yield from work.row(row.name, row.settings, row.make, number=number, total=len(planned))
-                if values is None:
-                    return
-                found.append((row, ParserRow.read(values)))
+    trained = [] if trainings is None else [_run(trainings, recipe) for recipe in trainings.recipes]
+    measured = [] if models is None else [_model(models, folder) for folder in models.folders]
+    _check_names([*(run.name for run in trained), *(model.name for model in measured)])
+    if not trained and not measured:
+        yield TableDone(_table([], reading, command))
+        return
+    found: list[Made] = []
+    number, total = 0, len(trained) + len(measured)
+    with locked(work.path / "runs"):
+        for run in trained:
+            number += 1
+            try:
+                values = yield from _train(work, run, reading, should_stop, number=number, total=total)
+            except TrainingError as error:
+                yield Notice(f"row {run.name} is left out: {error}")
+                continue
+            if values is None:
+                return
+            found.append(Made(run.name, run.treebank.name, ParserRow.read(values)))
+        for model in measured:
+            number += 1
+            settings = {"model": model.digest, "trees": model.treebank.digest, **asdict(reading)}
+            given = {"treebank": model.treebank, "reading": reading, "should_stop": should_stop}
+            making = partial(measure_parser, model.name, model.folder, **given)
+            values = yield from work.row(model.name, settings, making, number=number, total=total)
+            if values is None:
+                return
+            found.append(Made(model.name, model.treebank.name, ParserRow.read(values)))
     yield TableDone(_table(found, reading, command))
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A parser's row before it is made: what its record depends on, and the text that it is scored on."""
+class Made:
+    """A finished row: the text that it is scored on, and what was measured."""
 
     name: str
     text: str
-    settings: Values
-    make: Callable[[], Making]
+    row: ParserRow
 
 
-def _trained_rows(
-    work: WorkFolder, trainings: Trainings, reading: Reading, should_stop: Callable[[], bool]
-) -> Iterator[Planned]:
-    for recipe in trainings.recipes:
-        config = load(recipe, overrides=trainings.overrides)
-        if trainings.budget is not None:
-            config = trainings.budget.applied(config)
-        trees = trainings.data_dir / _scored_file(config, recipe)
-        name = Path(recipe).stem
-        settings = {
-            "recipe": config.model_dump(mode="json", exclude_defaults=True, exclude={"title", "note"}),
-            "train": digest_of(trainings.data_dir / config.data.train_source),
-            "trees": digest_of(trees),
-            **asdict(reading),
-        }
-        given = {"out_dir": work.run_folder(name), "trees": trees, "reading": reading, "should_stop": should_stop}
-        yield Planned(name, trees.name, settings, partial(train_parser, config, trainings.data_dir, **given))
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A parser to train: what its row is called, and the text that it is scored on, which the run does not see."""
+
+    name: str
+    config: RunConfig
+    data_dir: Path
+    treebank: Treebank
+    tag: str
 
 
-def _scored_file(config: RunConfig, recipe: str) -> str:
-    """The test text, or the validation text of a recipe without one."""
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A parser that is there already."""
+
+    name: str
+    folder: Path
+    digest: str
+    treebank: Treebank
+
+
+def _run(trainings: Trainings, recipe: str) -> _Run:
+    config = load(recipe, overrides=trainings.overrides)
     if not config.is_parser:
-        raise PaperError(f"paper/table4: the recipe {recipe} trains no parser; wanted one with data.format = trees.")
-    file = config.data.test_source or config.data.validation_source
+        raise PaperError(
+            f"paper/table4: the recipe {recipe} trains no parser; wanted one with data.format = trees. "
+            "Remedy: name another after --recipe."
+        )
+    assert config.parsing is not None
+    if trainings.budget is not None:
+        config = trainings.budget.applied(config)
+    data = config.data
+    file, tag = (data.test_source, data.test_tag) if data.test_source else (data.validation_source, data.validation_tag)
     if not file:
         raise PaperError(
-            f"paper/table4: the recipe {recipe} names no text to score on; set data.test_source or "
-            "data.validation_source."
+            f"paper/table4: the recipe {recipe} names no text to score on; wanted data.test_source or "
+            "data.validation_source. Remedy: --set data.test_source=FILE."
         )
-    return file
+    treebank = Treebank.read(trainings.data_dir / file, config.parsing)
+    return _Run(Path(recipe).stem, without_test(config), trainings.data_dir, treebank, tag)
 
 
-def _model_rows(models: Models, reading: Reading, should_stop: Callable[[], bool]) -> Iterator[Planned]:
-    trees = digest_of(models.trees)
-    for number, folder in enumerate(models.folders, start=1):
-        settings = {"model": digest_of(folder), "trees": trees, **asdict(reading)}
-        given = {"trees": models.trees, "reading": reading, "should_stop": should_stop}
-        yield Planned(f"model-{number}", models.trees.name, settings, partial(measure_parser, folder, **given))
+def _model(models: Models, folder: Path) -> _Model:
+    treebank = Treebank.read(models.trees, parsing_of(folder))
+    return _Model(folder.resolve().name, folder, digest_of_model(folder), treebank)
 
 
-def _table(found: Sequence[tuple[Planned, ParserRow]], reading: Reading, command: str) -> Table:
-    curves = {planned.name: row.curve for planned, row in found if row.curve}
+def _check_names(names: Sequence[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise PaperError(
+                f"paper/table4: {times} rows would be called {name}; rows have the names of recipes' files and of "
+                "model folders, and each needs its own. Remedy: rename all but one, or make two tables."
+            )
+
+
+def _train(
+    work: WorkFolder, run: _Run, reading: Reading, should_stop: Callable[[], bool], *, number: int, total: int
+) -> Generator[PaperEvent, None, Values | None]:
+    """Prepare a run's data, and train and measure it where its row is not there."""
+    out_dir = work.run_folder(run.name)
+    reading = replace(reading, corpus_tag=reading.corpus_tag or run.tag)
+    yield Stage(f"preparing the data of {run.name}")
+    prepared = prepare(run.config, run.data_dir, out_dir / TRAINING_FOLDER / "data")
+    settings = {**run_settings(run.config, prepared), "trees": run.treebank.digest, **asdict(reading)}
+    given = {"out_dir": out_dir, "prepared": prepared, "treebank": run.treebank, "reading": reading}
+    making = partial(train_parser, run.name, run.config, run.data_dir, **given, should_stop=should_stop)
+    return (yield from work.row(run.name, settings, making, number=number, total=total))
+
+
+def _table(found: Sequence[Made], reading: Reading, command: str) -> Table:
+    curves = {made.name: made.row.curve for made in found if made.row.curve}
     notes = [*NOTES]
     if found:
-        notes.append(f"Searched here with beam {reading.beam_size} and length penalty {reading.length_penalty:g}.")
+        notes.append(
+            f"Searched here with beam {reading.beam_size} and length penalty {reading.length_penalty:g}, and as many "
+            "tokens beyond the input as each recipe allows (search.max_extra_tokens; the paper's 300)."
+        )
     return Table(
         name="table4",
         title="Table 4: English constituency parsing",
         columns=COLUMNS,
-        rows=(*(_printed_row(printed) for printed in PRINTED), *(_row(planned, row) for planned, row in found)),
+        rows=(*map(_printed_row, PRINTED), *map(_row, found)),
         notes=tuple(notes),
         plots={"table4-curve.svg": _plot(curves)} if curves else {},
         points={"table4-curve": curves} if curves else {},
@@ -197,20 +260,26 @@ def _printed_row(printed: Printed) -> Row:
     return Row(printed.name, cells)
 
 
-def _row(planned: Planned, row: ParserRow) -> Row:
+def _row(made: Made) -> Row:
+    row = made.row
+    trees = f"{row.trees:,} tree{'s' if row.trees != 1 else ''}"
     cells = {
-        "training": Cell(measured=f"{row.trees:,} trees"),
+        "training": Cell(measured=trees if row.trees else None),
         "F1": Cell(measured=row.every_length.f1),
         "95 % interval": Cell(measured=_interval(row.every_length)),
-        COLUMNS[3].name: Cell(measured=row.up_to_cutoff.f1),
+        SHORT: Cell(measured=row.up_to_cutoff.f1),
         "sentences": Cell(measured=row.every_length.sentences),
         "tags": Cell(measured="given" if row.tags_given else "predicted"),
         "parameters": Cell(measured=row.parameters),
-        "minutes": Cell(measured=row.minutes),
+        "minutes": Cell(measured=row.minutes or None),
     }
-    repaired = f", {row.repaired:,} outputs mended" if row.repaired else ""
-    note = f"scored on {planned.text}; {row.steps:,} steps, seed {row.seed}{repaired}"
-    return Row(planned.name, cells, note=note)
+    facts = (
+        (True, f"scored on {made.text}"),
+        (row.steps, f"{row.steps:,} steps, seed {row.seed}"),
+        (row.repaired, f"outputs mended: {row.repaired:,}"),
+        (row.empty, f"trees without words, not scored: {row.empty:,}"),
+    )
+    return Row(made.name, cells, note="; ".join(text for is_known, text in facts if is_known))
 
 
 def _interval(scored: Scored) -> str:

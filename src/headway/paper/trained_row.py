@@ -1,6 +1,5 @@
 """A row that is a training run: trained within a budget, and measured sentence by sentence on text held out."""
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +23,12 @@ from headway.metrics.translation import choose_tokenizer
 from headway.model.size import count_multiply_adds, count_parameters
 from headway.paper.work import Making, Values
 from headway.train.events import Finished, Interrupted, Stage
+from headway.train.metrics_log import METRICS_FILE, read_validations
 from headway.train.run import recipe_changes, train
 from headway.translate.evaluate import Evaluation
 from headway.translate.translator import Translator
 
 NEVER = 10_000_000  # steps: a validation at the end alone
-METRICS_FILE = "metrics.jsonl"
 FLOP = 6  # of a multiply-add of the forward pass: two operations, and twice as many backward
 
 
@@ -56,13 +55,13 @@ class Budget:
 def single_checkpoint(config: RunConfig) -> RunConfig:
     """The run, measured at the end alone, on the validation text, by its last step's weights: as in Table 3."""
     kept = {"average": "none", "keep_last": 1, "keep_best": 1, "validate_every": NEVER}
-    without_test = {"test_source": "", "test_target": "", "test_tag": ""}
-    return config.model_copy(
-        update={
-            "train": config.train.model_copy(update=kept),
-            "data": config.data.model_copy(update=without_test),
-        }
-    )
+    return without_test(config.model_copy(update={"train": config.train.model_copy(update=kept)}))
+
+
+def without_test(config: RunConfig) -> RunConfig:
+    """The run, ending in an evaluation of the validation text."""
+    data = config.data.model_copy(update={"test_source": "", "test_target": "", "test_tag": ""})
+    return config.model_copy(update={"data": data})
 
 
 def run_settings(config: RunConfig, prepared: Prepared) -> Values:
@@ -84,7 +83,7 @@ def train_row(
     in its own folder or in another. A run that began with another recipe or other data, or has gone beyond the
     budget, begins anew.
     """
-    fresh = _begins_anew(config, out_dir, shared)
+    fresh = begins_anew(config, out_dir, shared)
     own = out_dir / TRAINING_FOLDER / "data"
     if shared.folder != own:
         _link(shared.folder, own)
@@ -102,8 +101,8 @@ def train_row(
     return _measured(out_dir, finished.evaluation.translations, part=finished.evaluated_on)
 
 
-def _begins_anew(config: RunConfig, out_dir: Path, shared: Prepared) -> bool:
-    """Whether what lies in the run's folder is of another run than is wanted."""
+def begins_anew(config: RunConfig, out_dir: Path, shared: Prepared) -> bool:
+    """Whether what lies in the run's folder is of another run than is wanted, with other data or a longer budget."""
     folder = out_dir / TRAINING_FOLDER
     if not (folder / RECIPE_FILE).exists():
         return False
@@ -186,8 +185,7 @@ def flop(run: RunFolder, tokens: Sequence[float] | np.ndarray) -> float:
 
 def _curve(run: RunFolder, tokens_N2: np.ndarray) -> list[list[float]]:
     """Each validation: its step, minutes and operations until then, BLEU and perplexity."""
-    lines = (run.path / TRAINING_FOLDER / METRICS_FILE).read_text(encoding="utf-8").splitlines()
-    found = [record for record in map(json.loads, lines) if record["event"] == "validation"]
+    found = read_validations(run.path / TRAINING_FOLDER / METRICS_FILE)
     return [
         [each["step"], each["seconds"] / 60, flop(run, tokens_N2[each["step"]]), each["bleu"], each["perplexity"]]
         for each in found

@@ -31,7 +31,7 @@ class WorkFolder:
                 return  # interrupted; the same call goes on
 
     ``make()`` is a generator too: it yields events and returns the values. It is called only where no record with
-    equal settings is there; a record with other settings is made anew, and what changed is told.
+    equal settings is there; one with other settings is told of, with what changed, and its training may go on.
     """
 
     def __init__(self, path: Path) -> None:

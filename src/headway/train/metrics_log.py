@@ -9,6 +9,7 @@ from typing import Any
 from headway.folder.atomic import replace_file
 from headway.train.events import Event, StepDone, Validated, Warned
 
+METRICS_FILE = "metrics.jsonl"  # in a run's training folder
 NAMES = {StepDone: "step", Validated: "validation", Warned: "warning"}
 
 
@@ -26,7 +27,7 @@ class MetricsLog:
             "validation": validated_steps,
             "warning": {0, *validated_steps},
         }
-        kept = [line for line in _whole_lines(path) if _belongs(json.loads(line), done)]
+        kept = [line for line, record in _records(path) if _belongs(record, done)]
         with replace_file(path) as file:
             file.write("".join(line + "\n" for line in kept).encode("utf-8"))
         self._file = path.open("a", encoding="utf-8", newline="\n")
@@ -43,20 +44,26 @@ class MetricsLog:
         self._file.close()
 
 
-def _whole_lines(path: Path) -> list[str]:
-    """The lines that are JSON: a kill may have cut the last one short."""
+def read_validations(path: Path) -> list[dict[str, Any]]:
+    """The validations of a run, finished or under way, as its log has them; none where there is no log."""
+    return [record for _, record in _records(path) if record.get("event") == NAMES[Validated]]
+
+
+def _records(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The lines that are JSON objects, with what they say: a kill may have cut the last one short."""
     if not path.exists():
         return []
     lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
-    return [line for line in lines if _is_json(line)]
+    return [(line, record) for line in lines if (record := _object(line)) is not None]
 
 
 def _belongs(record: dict[str, Any], done: Mapping[str, Collection[int]]) -> bool:
     return record.get("step") in done.get(str(record.get("event")), ())
 
 
-def _is_json(line: str) -> bool:
+def _object(line: str) -> dict[str, Any] | None:
     try:
-        return isinstance(json.loads(line), dict)
+        found = json.loads(line)
     except ValueError:
-        return False
+        return None
+    return found if isinstance(found, dict) else None

@@ -27,7 +27,7 @@ from headway.train.events import DataReady, Event, Interrupted, Notice, Saved, S
 from headway.train.finish import finish
 from headway.train.loop import run_steps
 from headway.train.memory import settle_memory
-from headway.train.metrics_log import MetricsLog
+from headway.train.metrics_log import METRICS_FILE, MetricsLog
 from headway.train.objectives import training_objective
 from headway.train.precision import settle_precision
 from headway.train.schedule import UP_TO_THE_END, early_end
@@ -160,7 +160,7 @@ def _logged(session: Session, events: Iterator[Event]) -> Iterator[Event]:
         return
     progress = session.progress
     validated_steps = [scores.step for scores in progress.validations]
-    log_path = session.folder / "metrics.jsonl"
+    log_path = session.folder / METRICS_FILE
     with closing(MetricsLog(log_path, resume_step=progress.step, validated_steps=validated_steps)) as log:
         for event in events:
             log.write(event)
@@ -192,7 +192,7 @@ def _forget(folder: Path) -> None:
     for name in ("states", "weights"):
         if (folder / name).exists():
             shutil.rmtree(folder / name)
-    for name in (RECIPE_FILE, "metrics.jsonl", FORGET_FILE):
+    for name in (RECIPE_FILE, METRICS_FILE, FORGET_FILE):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -15,6 +15,7 @@ from headway.train.events import Signs, StepDone, Warned
 from headway.train.history import History, Step
 from headway.train.kinds import find
 from headway.train.look import Look, expected_bleu, unigram_nll, words_of
+from headway.train.metrics_log import METRICS_FILE
 from headway.train.score_faults import shortfall
 from headway.train.session import Session
 from headway.train.text_faults import overlap_trouble
@@ -32,7 +33,7 @@ class Watchdog:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._history = History.read(session.folder / "metrics.jsonl") if session.group.is_first else History()
+        self._history = History.read(session.folder / METRICS_FILE) if session.group.is_first else History()
 
     def begin(self) -> list[Warned]:
         """What is known before the first step: training text that validation text is taken from. All ranks ask."""

@@ -56,6 +56,16 @@ def evaluate_parser(
     Raises MetricError where no sentence has words.
     """
     parses = parse_sources(parser, sources, corpus_tags=corpus_tags)
+    return score_parses(parses, sources, references, parser=parser)
+
+
+def score_parses(
+    parses: Sequence[Parse], sources: Sequence[str], references: Sequence[str], *, parser: Parser
+) -> ParserEvaluation:
+    """Score what a parser made of the sources against the trees of the references' symbols.
+
+    Raises MetricError where no sentence has words.
+    """
     trees = [parse.tree for parse in parses]
     scores = _score(trees, sources, references, parser.parsing, num_bootstrap=1000)
     num_repaired = sum(parse.repairs.total > 0 for parse in parses)
