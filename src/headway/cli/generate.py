@@ -57,6 +57,8 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         raise click.UsageError(f"found both --prompt and the file {file}; wanted one. Leave the other out.")
     if decoding.risk is not None:
         raise click.UsageError("--mbr chooses a translation among many; leave it out, or use --sample.")
+    if decoding.split_sentences is not None:
+        raise click.UsageError("--split-sentences and --whole-lines are about translating; leave them out.")
     from headway.translate.generator import Generator
 
     decoding = replace(decoding, n_best=n_best)

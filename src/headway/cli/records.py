@@ -62,7 +62,7 @@ class Notes:
             self.mended.append(number)
         if translation.is_cut:
             self.cut.append(number)
-        if translation.num_pieces > 1:
+        if translation.is_long:
             self.split.append(number)
         if translation.num_unknown:
             self.unknown.append(number)

@@ -25,6 +25,11 @@ _OPTIONS = {
         type=click.IntRange(min=0),
         help="No run of so many tokens occurs twice; 0: no rule. [the model's]",
     ),
+    "split_sentences": click.option(
+        "--split-sentences/--whole-lines",
+        default=None,
+        help="Translate a line of several sentences sentence by sentence, or at once. [the model's]",
+    ),
     "diversity_groups": click.option(
         "--diversity-groups", type=click.IntRange(min=1), help="Groups of the beam that avoid each other's tokens."
     ),
@@ -58,6 +63,7 @@ _OPTIONS = {
     ),
 }
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+_PLAIN = ("beam_size", "length_penalty", "no_repeat_ngram", "split_sentences")
 _OF_BEAMS = ("beam_size", "diversity_groups", "diversity_strength")
 
 
@@ -108,7 +114,7 @@ def _decoding(given: dict[str, Any]) -> Decoding:
     diversity = _chosen(given, {"groups": "diversity_groups", "strength": "diversity_strength"})
     sampling = _chosen(given, {name: name for name in _OF_SAMPLING})
     risk = _chosen(given, {"samples": "mbr", "utility": "mbr_utility"})
-    plain = _chosen(given, {name: name for name in ("beam_size", "length_penalty", "no_repeat_ngram")})
+    plain = _chosen(given, {name: name for name in _PLAIN})
     return Decoding(
         **plain,
         diversity=Diversity(**diversity) if diversity else None,

@@ -352,6 +352,7 @@ class SearchConfig(Section):
     length_penalty: Annotated[float, Field(ge=0.0)] = 0.6
     max_extra_tokens: Count = 50  # output may have source length + this many tokens, EOS counted
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0  # no run of so many tokens occurs twice in an output; 0: no rule
+    split_sentences: bool = False  # a line of several sentences is translated sentence by sentence
 
 
 class ParsingConfig(Section):
@@ -437,6 +438,15 @@ class RunConfig(Section):
         if self.search.no_repeat_ngram:
             raise ValueError(
                 f"search.no_repeat_ngram is {self.search.no_repeat_ngram}, and trees repeat their symbols; set it to 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_sentences(self) -> Self:
+        if self.search.split_sentences and (self.is_parser or self.reads != "pairs"):
+            raise ValueError(
+                "search.split_sentences is about translating, and this recipe trains a model of another kind; set it "
+                "to false"
             )
         return self
 

@@ -12,13 +12,15 @@ class Decoding:
     """A beam search as the model's configuration has it, but for what is given here (None is the model's).
 
     ``sampling`` draws ``n_best`` outputs in place of the beam; ``diversity`` makes the beam's outputs differ; ``risk``
-    draws many outputs and gives the ``n_best`` by expected utility, which is then their score.
+    draws many outputs and gives the ``n_best`` by expected utility, which is then their score. ``split_sentences``: a
+    line of several sentences is translated sentence by sentence.
     """
 
     beam_size: int | None = None
     length_penalty: float | None = None
     n_best: int | None = None
     no_repeat_ngram: int | None = None
+    split_sentences: bool | None = None
     sampling: Sampling | None = None
     diversity: Diversity | None = None
     risk: Risk | None = None

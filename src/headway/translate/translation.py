@@ -25,6 +25,7 @@ class Translation:
     alignment: tuple[tuple[int, int], ...] | None = None
     alternatives: tuple["Translation", ...] = field(default=())
     num_pieces: int = 0  # that went through the model: 0 for blank text, over 1 for text that was split
+    is_long: bool = False  # a line, or a sentence of it, was longer than the model knows, and was split
     phrases_met: bool = True
     count: int = 1
     num_unknown: int = 0  # source tokens that the vocabulary could not write; the model saw UNK in their place

@@ -223,7 +223,8 @@ class Translator:
             batch_tokens=batch_tokens,
             with_alignment=with_alignment,
         )
-        pieces = self._cutter.cut(texts)
+        by_sentence = self.search.split_sentences if decoding.split_sentences is None else decoding.split_sentences
+        pieces = self._cutter.cut(texts, by_sentence=by_sentence)
         prefixes = self._encode_prefixes(target_prefixes, len(texts))
         tag_ids = self._tag_ids(tags, len(texts))
         wanted = check_phrases(phrases, len(texts))
@@ -286,7 +287,7 @@ class Translator:
 
     def parts(self, text: str) -> list[str]:
         """The parts of a text that go through the model one by one, without white space around them; none if blank."""
-        (pieces,) = self._cutter.cut([text])
+        (pieces,) = self._cutter.cut([text], by_sentence=self.search.split_sentences)
         return [self.source_tokenizer.decode(piece.source_ids[:-1]) for piece in pieces if piece.source_ids]
 
     def output_limit(self, length: int) -> int:
@@ -422,6 +423,7 @@ class Translator:
             alignment=_join_alignments(pieces, found) if request.with_alignment else None,
             alternatives=tuple(others),
             num_pieces=len(found),
+            is_long=any(piece.is_of_long for piece in pieces),
             num_unknown=source_ids.count(UNK_ID),
         )
 

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from translate_copies import copying_translator
 
+from headway.config.schema import SearchConfig
 from headway.errors import TextError, TranslationError
+from headway.translate.decoding import Decoding
 from headway.translate.translator import plan_batches
 
 # No lone surrogates, which are no text; no "\r", which the translator writes as a space when a model writes it.
@@ -74,6 +76,36 @@ def test_a_line_within_the_limit_is_not_split():
     text = "how are you? how are you?"
     assert len(translator.source_tokenizer.encode(text)) + 1 <= 23
     assert translator.translate([text])[0].num_pieces == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "pieces"), [(True, False, 3), (None, True, 3), (False, True, 2), (None, False, 2)]
+)
+def test_sentences_are_translated_alone_where_that_is_asked_for(asked, own, pieces):
+    translator = copying_translator(max_source_tokens=43)
+    translator.search = SearchConfig(split_sentences=own)
+    text = " the cat sat.  how are you?\nhi "
+    (translation,) = translator.translate([text], decoding=Decoding(split_sentences=asked), with_alignment=True)
+    assert (translation.text, translation.num_pieces, translation.is_long) == (text, pieces, False)
+    assert translation.alignment == tuple((place, place) for place in range(len(translation.tokens)))
+    lengths = {length for _, length in translator.backend.predictor.shapes}
+    whole = len(translator.source_tokenizer.encode("the cat sat.  how are you?")) + 1
+    assert (whole in lengths) == (pieces == 2)
+
+
+def test_a_sentence_that_is_too_long_is_split_further_and_told():
+    translator = copying_translator(max_source_tokens=23)
+    text = "how are you? " + "the cat sat on the mat, " * 9 + "ok. how are you?"
+    (translation,) = translator.translate([text], decoding=Decoding(split_sentences=True))
+    assert (translation.text, translation.is_long) == (text, True)
+    assert max(length for _, length in translator.backend.predictor.shapes) <= 23
+
+
+def test_the_parts_of_a_text_are_those_that_are_translated():
+    translator = copying_translator(max_source_tokens=43)
+    assert translator.parts("the cat sat.  how are you?") == ["the cat sat.  how are you?"]
+    translator.search = SearchConfig(split_sentences=True)
+    assert translator.parts("the cat sat.  how are you?") == ["the cat sat.", "how are you?"]
 
 
 def test_a_model_trained_on_the_shortest_texts_still_takes_every_character():
