@@ -8,6 +8,7 @@ from headway.errors import MetricError
 from headway.metrics.perplexity import perplexity
 from headway.metrics.translation import TranslationScores, score_translations
 from headway.translate.decoding import Decoding
+from headway.translate.marked import translate_marked
 from headway.translate.translator import Translator
 
 
@@ -49,7 +50,7 @@ def evaluate(
     tags: Sequence[str] | None = None,
     quick: bool = False,
 ) -> Evaluation:
-    """Translate the sources by the path that users take, and score the text against the references.
+    """Translate the sources by the path that users take, placeholders kept, and score the text against the references.
 
     ``quick`` leaves out what takes long: TER, the 95 % intervals and perplexity. Absent settings are the model's.
     ``tags`` has the tag of each source, as in ``Translator.translate``.
@@ -64,8 +65,8 @@ def evaluate(
     score_translations(
         references[:1], references[:1], target_language=target_language, tokenize=tokenize, confidence=False
     )
-    found = translator.translate(sources, decoding=decoding, batch_tokens=batch_tokens, tags=tags)
-    translations = tuple(translation.text for translation in found)
+    marked = translate_marked(translator, sources, decoding=decoding, batch_tokens=batch_tokens, tags=tags)
+    translations, found = tuple(each.text for each in marked), [each.translation for each in marked]
     scores = score_translations(
         translations,
         references,
@@ -79,6 +80,12 @@ def evaluate(
     num_cut = sum(translation.is_cut for translation in found)
     if num_cut:
         warnings.append(f"{num_cut:,} of {len(found):,} translations reached the length limit and may be incomplete.")
+    num_mended = sum(bool(each.notes) for each in marked)
+    if num_mended:
+        warnings.append(
+            f"{num_mended:,} of {len(found):,} translations lost or invented placeholders, URLs or the like, and were "
+            "mended, as headway translate mends them."
+        )
     num_unknown = sum(translation.num_unknown for translation in found)
     if num_unknown:
         warnings.append(f"{num_unknown:,} source tokens are not in the vocabulary; the model saw UNK in their place.")

@@ -62,19 +62,21 @@ class _Request:
     batch_tokens: int | None
     target_prefixes: Sequence[str] | None
     phrases: Sequence[Sequence[str]] | None
+    tags: Sequence[str] | None
     with_alignment: bool
 
     def translate(self, texts: Sequence[str], places: Sequence[int], *, with_alignment: bool) -> list[Translation]:
         """Translate texts, which stand at ``places`` of all."""
         if not texts:
             return []
-        prefixes, phrases = self.target_prefixes, self.phrases
+        prefixes, phrases, tags = self.target_prefixes, self.phrases, self.tags
         return self.translator.translate(
             texts,
             decoding=self.decoding,
             batch_tokens=self.batch_tokens,
             target_prefixes=None if prefixes is None else [prefixes[place] for place in places],
             phrases=None if phrases is None else [phrases[place] for place in places],
+            tags=None if tags is None else [tags[place] for place in places],
             with_alignment=with_alignment or self.with_alignment,
         )
 
@@ -117,6 +119,7 @@ def translate_marked(
     batch_tokens: int | None = None,
     target_prefixes: Sequence[str] | None = None,
     phrases: Sequence[Sequence[str]] | None = None,
+    tags: Sequence[str] | None = None,
     with_alignment: bool = False,
 ) -> list[MarkedTranslation]:
     """Translate each text with its markup; the results come in the same order.
@@ -132,6 +135,7 @@ def translate_marked(
         batch_tokens=batch_tokens,
         target_prefixes=target_prefixes,
         phrases=phrases,
+        tags=tags,
         with_alignment=with_alignment,
     )
 
@@ -144,13 +148,14 @@ def translate_parsed(
     batch_tokens: int | None = None,
     target_prefixes: Sequence[str] | None = None,
     phrases: Sequence[Sequence[str]] | None = None,
+    tags: Sequence[str] | None = None,
     with_alignment: bool = False,
 ) -> list[MarkedTranslation]:
     """Translate texts that ``headway.text.markup.parse`` has read, each in its own syntax.
 
     Text without marks takes the plain way; text with nothing but marks comes back as it is, without the model.
     """
-    request = _Request(translator, decoding, batch_tokens, target_prefixes, phrases, with_alignment)
+    request = _Request(translator, decoding, batch_tokens, target_prefixes, phrases, tags, with_alignment)
     blank = {place for place, marked in enumerate(sources) if marked.marks and marked.is_blank}
     tagged = [place for place, marked in enumerate(sources) if marked.has_tags and place not in blank]
     others = [place for place, marked in enumerate(sources) if not marked.has_tags and place not in blank]

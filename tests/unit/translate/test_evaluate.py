@@ -10,6 +10,7 @@ from headway.errors import MetricError
 from headway.text.bpe import learn_bpe
 from headway.translate.decoding import Decoding
 from headway.translate.evaluate import evaluate
+from headway.translate.marked import translate_marked
 from headway.translate.translation import PairScore, Translation
 
 SOURCES = ["eins zwei", "", "drei vier fünf"]
@@ -51,6 +52,32 @@ def test_scores_equal_sacrebleu_on_the_translations():
     assert result.warnings == ()
 
 
+class Forgetful(TableTranslator):
+    """Loses every placeholder, whatever it is asked for."""
+
+    leads_to_phrases = True
+
+    def translate(self, texts, *, with_alignment=False, **settings):
+        self.asked.append((list(texts), settings))
+        alignment = () if with_alignment else None
+        return [Translation("Open it.", alignment=alignment) for _ in texts]
+
+
+def test_what_is_scored_is_what_users_get_and_mended_outputs_are_counted():
+    translator = Forgetful(OUTPUTS)
+    result = evaluate(
+        translator, ["öffne {file}.", "öffne."], ["Open {file}.", "Open it."], tags=["a", "b"], quick=True
+    )
+    users = translate_marked(translator, ["öffne {file}.", "öffne."])
+    assert result.translations == tuple(each.text for each in users)
+    assert "{file}" in result.translations[0]
+    assert result.translations[1] == "Open it."
+    assert any("1 of 2 translations lost or invented placeholders" in warning for warning in result.warnings)
+    again = [settings["tags"] for texts, settings in translator.asked if settings.get("tags") and len(texts) == 1]
+    assert again
+    assert all(tags == ["a"] for tags in again)  # each text keeps its own
+
+
 def test_perplexity_is_over_all_tokens_with_eos_counted():
     result = evaluate(TableTranslator(OUTPUTS), SOURCES, REFERENCES)
     assert result.perplexity == pytest.approx(2.0)
@@ -62,7 +89,9 @@ def test_settings_reach_the_search():
     translator = TableTranslator(OUTPUTS)
     decoding = Decoding(beam_size=5, length_penalty=0.0)
     evaluate(translator, SOURCES, REFERENCES, decoding=decoding, batch_tokens=97, quick=True)
-    assert translator.asked == [(SOURCES, {"decoding": decoding, "batch_tokens": 97, "tags": None})]
+    ((texts, settings),) = translator.asked
+    assert texts == SOURCES
+    assert {name: value for name, value in settings.items() if value} == {"decoding": decoding, "batch_tokens": 97}
 
 
 def test_quick_gives_the_same_bleu_and_chrf_and_leaves_out_the_rest():
