@@ -24,6 +24,7 @@ SCORED_PAIRS = 100  # BLEU of fewer validation sentences is left to chance
 WHOLE_STEP, MICROBATCH = 8192, 5000  # a step of more tokens is computed in parts of so many
 BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
 PADDING = 1.1  # tokens of a batch with padding for one without
+FEW_SEVERAL = 0.1  # share of sources of several sentences below which a model hardly learns to translate them at once
 TOKENS_A_WORD = 4 / 3
 TOKENS_A_CHARACTER = 0.7  # in scripts without spaces
 FEWEST_WORDS, MOST_WORDS = 4, 25  # a pair of so many target words counts as one; others by their words
@@ -65,7 +66,8 @@ class CorpusFacts:
     """What the choices are made from, all counted after cleaning.
 
     ``characters`` are the most frequent ones that make up 99.95 % of the text; ``validation_pairs`` those that will be
-    held out, None where validation files are named; ``is_whole`` is False where counting ended at ENOUGH_PAIRS.
+    held out, None where validation files are named; ``is_whole`` is False where counting ended at ENOUGH_PAIRS;
+    ``several`` pairs have more than one sentence in the source, 0 where nothing is translated.
     """
 
     pairs_read: int
@@ -76,6 +78,7 @@ class CorpusFacts:
     characters: int
     validation_pairs: int | None = None
     is_whole: bool = True
+    several: int = 0
 
     @property
     def amount(self) -> int:
@@ -160,7 +163,7 @@ def choose(facts: CorpusFacts, given: Given) -> list[Choice]:
     ``given`` are the keys that the user has set, checked or not: they are not chosen, and marked as given.
     """
     choices: dict[str, Choice] = {}
-    for maker in (_vocabulary, _sizes, _dropouts, _batches, _optimizer, _length, _rate, _validation):
+    for maker in (_vocabulary, _sizes, _dropouts, _batches, _optimizer, _length, _rate, _validation, _sentences):
         for key, value, reason in maker(facts, scale_of(facts), _Said(given, choices)):
             choices[key] = Choice(key, value, reason, given.get(key))
     return list(choices.values())
@@ -173,7 +176,10 @@ def choosable(given: Given) -> list[dict[str, object]]:
     """
     sizes = [(scale.pairs or 1, MOST_WORDS * max(1, scale.pairs)) for scale in SCALES]
     sizes[-1] = (ENOUGH_PAIRS, ENOUGH_PAIRS**2)
-    facts = (CorpusFacts(pairs, pairs, SideFacts(words), SideFacts(words), words, 80) for pairs, words in sizes)
+    facts = (
+        CorpusFacts(pairs, pairs, SideFacts(words), SideFacts(words), words, 80, several=pairs)
+        for pairs, words in sizes
+    )
     return [chosen_values(choose(example, given)) for example in facts]
 
 
@@ -184,7 +190,9 @@ def chosen_values(choices: list[Choice]) -> dict[str, object]:
 
 def write_value(value: object) -> str:
     """A value as it is shown to a reader."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +376,19 @@ def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     if stopping == "none":
         reason = "the best by validation, early or late in the run"
     yield "train.average", "best", reason
+
+
+def _sentences(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
+    del scale, said
+    if not facts.several:
+        return
+    share = facts.several / facts.pairs
+    reason = f"{facts.several:,} sources of several sentences ({share:.1%})"
+    if share < FEW_SEVERAL:
+        reason += " are few to learn from: each sentence alone is better (Home Assistant's strings, docs/log.md)"
+    else:
+        reason += " are enough to learn to translate them at once"
+    yield "search.split_sentences", share < FEW_SEVERAL, reason
 
 
 def _range(scale: Scale) -> str:

@@ -18,6 +18,7 @@ from headway.data.corpora import check_enough, files_of, filters_of, read_corpus
 from headway.data.prepare import check_settings
 from headway.errors import DataError
 from headway.text.markup import SPACELESS
+from headway.text.segment import split_sentences
 
 COVERAGE = 0.9995  # share of the text that counted characters make up: SentencePiece's advice for scripts of many
 CODE_POINTS = 0x110000
@@ -40,11 +41,14 @@ def count_facts(
     heard = on_progress or _ignore
     heard(0)
     counter, whole = _Counter(), CleanReport()
+    translates = config.reads == "pairs" and not config.is_parser
     for corpus in config.data.training_corpora:
         cleaned = clean(read_corpus(corpus, config, data_dir), filters_of(config), whole)
         pairs = islice(cleaned, at_most - counter.pairs)
         while block := list(until_full(pairs, BLOCK_CHARACTERS)):
             counter.add(block)
+            if translates:
+                counter.add_sentences(block, corpus.source_language or config.data.source_language)
             heard(counter.pairs)
         if counter.pairs >= at_most:
             break
@@ -61,6 +65,7 @@ def count_facts(
         characters=_covering(counter.characters),
         validation_pairs=None if named else held_out,
         is_whole=counter.pairs < at_most,
+        several=counter.several,
     )
 
 
@@ -85,6 +90,7 @@ class _Counter:
 
     def __init__(self) -> None:
         self.pairs = 0
+        self.several = 0  # of them, with more than one sentence in the source
         self.words = Distinct()
         self.characters = np.zeros(CODE_POINTS, np.int64)
         self._words = [0, 0]
@@ -103,6 +109,10 @@ class _Counter:
             points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
             counts = np.bincount(points)
             self.characters[: len(counts)] += counts
+
+    def add_sentences(self, block: Sequence[SentencePair], language: str) -> None:
+        """Count those of these pairs that have several sentences in the source."""
+        self.several += sum(len(split_sentences(pair.source, language)) > 1 for pair in block)
 
     def side(self, place: int) -> SideFacts:
         """The counts of the source (0) or the target (1)."""

@@ -45,10 +45,22 @@ corpora = st.builds(
     different_words=st.integers(0, 10**7),
     characters=st.integers(0, 30_000),
     validation_pairs=st.none() | st.integers(1, 1000),
+    several=st.integers(0, 10**7),
 )
 
 
 # By hand
+
+
+@pytest.mark.parametrize(("several", "wanted"), [(0, None), (1, True), (99, True), (100, False), (1000, False)])
+def test_sentences_are_translated_alone_where_few_sources_have_several(several, wanted):
+    facts = replace(corpus(1000), several=several)
+    assert values(facts).get("search.split_sentences") is wanted
+    assert config_of(facts).search.split_sentences is bool(wanted)
+    if several:
+        assert f"{several:,} sources of several sentences ({several / 1000:.1%})" in reason(
+            facts, "search.split_sentences"
+        )
 
 
 def test_short_chinese_sentences_by_hand():

@@ -81,6 +81,15 @@ def test_counting_ends_where_no_choice_depends_on_more(tmp_path):
     assert facts_of(tmp_path, pairs, at_most=54).is_whole
 
 
+def test_sources_of_several_sentences_are_counted_where_text_is_translated(tmp_path):
+    sources = ["Hello. How are you?", "One sentence.", "e.g. one", "It is late! Go home.", "No stop"]
+    assert facts_of(tmp_path, [(source, f"猫 {number}") for number, source in enumerate(sources)]).several == 2
+    (tmp_path / "a.txt").write_text("\n".join(sources) + "\n", encoding="utf-8")
+    language_model = {"model": {"architecture": "decoder_only"}, "train": {"best_by": "loss"}}
+    config = build({"data": {"train_source": "a.txt", "format": "text"}, **language_model})
+    assert count_facts(config, tmp_path).several == 0
+
+
 def test_named_validation_text_is_not_counted(tmp_path):
     facts = facts_of(tmp_path, [("a", "b")], validation_source="not.there")
     assert (facts.pairs, facts.validation_pairs) == (1, None)
