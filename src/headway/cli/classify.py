@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from headway.cli.outputs import check_output
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
 from headway.translate.compute import DEVICES
@@ -30,6 +31,7 @@ def command(*, file: str, model: Path, output: str, output_format: str, device: 
     """Tell the label of each line of FILE, or of standard input: n lines in, n labels out, in order."""
     from headway.translate.classifier import TextClassifier
 
+    check_output(output, {"FILE": file})
     classifier = TextClassifier.from_folder(model, device, threads=threads)
     lines, num_cut = read_lines(file), 0
     with open_writer(output) as writer:

@@ -13,6 +13,7 @@ import click
 from headway.cli.computing import computing_options, given_computing_options, load_translator
 from headway.cli.evaluate_tasks import TASKS, check_only, evaluate_task
 from headway.cli.options import tag_option
+from headway.cli.outputs import check_output
 from headway.cli.reports import columns
 from headway.cli.search_options import given_search_options, search_options
 from headway.corpus.language import check_language
@@ -138,6 +139,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     _check_options(models, hypothesis, only_model)
     check_language(target_language or "", name="--target-language")
     files = {"source": source, "hypothesis": hypothesis, "reference": reference, "baseline": baseline}
+    check_output(output, {f"--{side}": path for side, path in files.items()})
     lines = _read({side: path for side, path in files.items() if path is not None})
     if not models:
         target_language = target_language or ""

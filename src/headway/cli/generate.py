@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.outputs import check_output
 from headway.cli.search_options import search_options
 from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
 from headway.translate.compute import DEVICES
@@ -61,6 +62,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         raise click.UsageError("--split-sentences and --whole-lines are about translating; leave them out.")
     from headway.translate.generator import Generator
 
+    check_output(output, {"FILE": file})
     decoding = replace(decoding, n_best=n_best)
     generator = Generator.from_folder(model, device, threads=threads)
     lines = iter(prompts or ("",)) if file is None else read_lines(file)

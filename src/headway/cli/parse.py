@@ -12,6 +12,7 @@ import click
 
 from headway.cli.computing import computing_options, load_parser
 from headway.cli.options import tag_option
+from headway.cli.outputs import check_output
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
 from headway.errors import TranslationError
@@ -112,6 +113,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     Example: echo 'The dog sleeps .' | headway parse -m runs/parser
     """
     _check_options(file, tags_file, tagged=tagged, from_trees=from_trees)
+    check_output(output, {"FILE": file, "--tags": tags_file})
     if pretty and draw:
         raise click.UsageError("--pretty and --draw are two ways to write a tree; wanted one.")
     if draw == "svg" and output == STANDARD_STREAM:

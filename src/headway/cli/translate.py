@@ -13,6 +13,7 @@ from headway.cli.bulk import Bulk, Load, bulk_options, translate_in_bulk
 from headway.cli.computing import computing_options, load_translator
 from headway.cli.documents import check_document, fill_document
 from headway.cli.options import tag_option
+from headway.cli.outputs import check_output
 from headway.cli.records import FORMATS, SCORE_FORMATS, Notes, Settings, line_pairs, translate_rows, with_phrases
 from headway.cli.search_options import given_search_options, is_given, search_options
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
@@ -131,7 +132,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not is_document and (overwrite or as_final):
         raise click.UsageError("--overwrite and --as-final are for documents: headway translate IN.xlf OUT.xlf.")
     _check(settings, output_format, scores=targets is not None)
-    _check_output(output, {"FILE": file, "--score": targets, "--phrases": phrase_file})
+    check_output(output, {"FILE": file, "--score": targets, "--phrases": phrase_file})
     bulk = Bulk(shard, ray=ray, ray_workers=ray_workers, ray_address=ray_address)
     bulk.check(file, output, refused=[option for name, option in _OF_ONE_PROCESS.items() if is_given(name)])
     if bulk.is_asked:
@@ -182,17 +183,6 @@ def _check_inputs(file: str, sentences: tuple[str, ...], others: dict[str, str |
     piped = [name for name, path in others.items() if path == STANDARD_STREAM]
     if piped and ((file == STANDARD_STREAM and not sentences) or len(piped) > 1):
         raise click.UsageError(f"Standard input cannot be both sides; name a file for FILE or for {piped[0]}.")
-
-
-def _check_output(output: str, inputs: dict[str, str | None]) -> None:
-    """Refuse to write lines over a file that is read: the source would be lost."""
-    if output == STANDARD_STREAM or not Path(output).exists():
-        return
-    for what, file in inputs.items():
-        if file and file != STANDARD_STREAM and Path(file).exists() and Path(file).samefile(output):
-            raise click.UsageError(
-                f"--output and {what} are the same file, {output}; its text would be lost. Name another."
-            )
 
 
 def _check(settings: Settings, output_format: str, *, scores: bool) -> None:

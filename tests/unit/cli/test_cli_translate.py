@@ -43,20 +43,6 @@ def test_files_may_be_compressed_on_both_sides(tmp_path):
     assert gzip.decompress((tmp_path / "out.gz").read_bytes()).decode() == INPUT
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [(["in", "-o", "./in"], "FILE"), (["in", "--score", "de", "-o", "de"], "--score"), (["in", "-o", "link"], "FILE")],
-)
-def test_an_output_that_is_an_input_is_refused_and_the_input_stays(tmp_path, monkeypatch, capsys, arguments, what):
-    monkeypatch.chdir(tmp_path)
-    for name in ("in", "de"):
-        Path(name).write_bytes(b"a cat\n")
-    Path("link").symlink_to("in")
-    assert main(["translate", "-m", "model", *arguments]) == 2
-    assert f"--output and {what} are the same file, {arguments[-1]};" in capsys.readouterr().err
-    assert Path("in").read_bytes() == Path("de").read_bytes() == b"a cat\n"
-
-
 def test_tsv_has_the_source_the_translation_and_the_score():
     lines = run("--format", "tsv", "--alignment", text="the cat\n\na\tmat\n")
     rows = [line.split("\t") for line in lines.stdout_bytes.decode().split("\n")[:-1]]
