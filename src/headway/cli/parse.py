@@ -192,12 +192,11 @@ def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) ->
 
 def _trees(file: str, parser: "Parser") -> "Iterator[Sentence]":
     """The words and the tags of each tree, without what the parser's treebank was stripped of."""
+    from headway.data.treebank import plain_tree
     from headway.trees.brackets import read_trees
-    from headway.trees.strip import strip
 
-    parsing = parser.parsing
     for tree in read_trees(file):
-        plain = strip(tree, functions=parsing.functions == "strip", traces=parsing.traces == "strip")
+        plain = plain_tree(tree, parser.parsing)
         yield ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
 
 

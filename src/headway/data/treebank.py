@@ -30,7 +30,7 @@ def pair_of(tree: Tree, parsing: ParsingConfig, *, number: int, name: str) -> Se
 
     Raises DataError for a tag that cannot stand beside its word.
     """
-    stripped = strip(tree, functions=parsing.functions == "strip", traces=parsing.traces == "strip")
+    stripped = plain_tree(tree, parsing)
     if stripped is None:
         return SentencePair("", "", number)  # nothing but traces: cleaning counts it
     tags = [tag or HIDDEN for tag in stripped.tags()]
@@ -39,6 +39,11 @@ def pair_of(tree: Tree, parsing: ParsingConfig, *, number: int, name: str) -> Se
     except TextError as error:
         raise DataError(f"data/treebank: {name}, tree {number:,}: {error}") from error
     return SentencePair(source, " ".join(linearise(with_tags(stripped, tags), style=parsing.style)), number)
+
+
+def plain_tree(tree: Tree, parsing: ParsingConfig) -> Tree | None:
+    """A tree as such a model reads it, without what its recipe strips; None when no word is left."""
+    return strip(tree, functions=parsing.functions == "strip", traces=parsing.traces == "strip")
 
 
 def source_coder(tokenizer: Tokenizer, parsing: ParsingConfig) -> TaggedCoder:

@@ -129,27 +129,17 @@ def make(
         yield TableDone(_table([], reading, command))
         return
     found: list[Made] = []
-    number, total = 0, len(trained) + len(measured)
+    planned = [*trained, *measured]
     with locked(work.path / "runs"):
-        for run in trained:
-            number += 1
+        for number, row in enumerate(planned, start=1):
             try:
-                values = yield from _train(work, run, reading, should_stop, number=number, total=total)
+                values = yield from row.made(work, reading, should_stop, number=number, total=len(planned))
             except TrainingError as error:
-                yield Notice(f"row {run.name} is left out: {error}")
+                yield Notice(f"row {row.name} is left out: {error}")
                 continue
             if values is None:
                 return
-            found.append(Made(run.name, run.treebank.name, ParserRow.read(values)))
-        for model in measured:
-            number += 1
-            settings = {"model": model.digest, "trees": model.treebank.digest, **asdict(reading)}
-            given = {"treebank": model.treebank, "reading": reading, "should_stop": should_stop}
-            making = partial(measure_parser, model.name, model.folder, **given)
-            values = yield from work.row(model.name, settings, making, number=number, total=total)
-            if values is None:
-                return
-            found.append(Made(model.name, model.treebank.name, ParserRow.read(values)))
+            found.append(Made(row.name, row.treebank.name, ParserRow.read(values)))
     yield TableDone(_table(found, reading, command))
 
 
@@ -172,6 +162,19 @@ class _Run:
     treebank: Treebank
     tag: str
 
+    def made(
+        self, work: WorkFolder, reading: Reading, should_stop: Callable[[], bool], *, number: int, total: int
+    ) -> Generator[PaperEvent, None, Values | None]:
+        """Prepare the run's data, and train and measure it where its row is not there."""
+        out_dir = work.run_folder(self.name)
+        reading = replace(reading, corpus_tag=reading.corpus_tag or self.tag)
+        yield Stage(f"preparing the data of {self.name}")
+        prepared = prepare(self.config, self.data_dir, out_dir / TRAINING_FOLDER / "data")
+        settings = {**run_settings(self.config, prepared), "trees": self.treebank.digest, **asdict(reading)}
+        given = {"out_dir": out_dir, "prepared": prepared, "treebank": self.treebank, "reading": reading}
+        making = partial(train_parser, self.name, self.config, self.data_dir, **given, should_stop=should_stop)
+        return (yield from work.row(self.name, settings, making, number=number, total=total))
+
 
 @dataclass(frozen=True, slots=True)
 class _Model:
@@ -181,6 +184,15 @@ class _Model:
     folder: Path
     digest: str
     treebank: Treebank
+
+    def made(
+        self, work: WorkFolder, reading: Reading, should_stop: Callable[[], bool], *, number: int, total: int
+    ) -> Generator[PaperEvent, None, Values | None]:
+        """Measure it where its row is not there."""
+        settings = {"model": self.digest, "trees": self.treebank.digest, **asdict(reading)}
+        given = {"treebank": self.treebank, "reading": reading, "should_stop": should_stop}
+        making = partial(measure_parser, self.name, self.folder, **given)
+        return (yield from work.row(self.name, settings, making, number=number, total=total))
 
 
 def _run(trainings: Trainings, recipe: str) -> _Run:
@@ -216,20 +228,6 @@ def _check_names(names: Sequence[str]) -> None:
                 f"paper/table4: {times} rows would be called {name}; rows have the names of recipes' files and of "
                 "model folders, and each needs its own. Remedy: rename all but one, or make two tables."
             )
-
-
-def _train(
-    work: WorkFolder, run: _Run, reading: Reading, should_stop: Callable[[], bool], *, number: int, total: int
-) -> Generator[PaperEvent, None, Values | None]:
-    """Prepare a run's data, and train and measure it where its row is not there."""
-    out_dir = work.run_folder(run.name)
-    reading = replace(reading, corpus_tag=reading.corpus_tag or run.tag)
-    yield Stage(f"preparing the data of {run.name}")
-    prepared = prepare(run.config, run.data_dir, out_dir / TRAINING_FOLDER / "data")
-    settings = {**run_settings(run.config, prepared), "trees": run.treebank.digest, **asdict(reading)}
-    given = {"out_dir": out_dir, "prepared": prepared, "treebank": run.treebank, "reading": reading}
-    making = partial(train_parser, run.name, run.config, run.data_dir, **given, should_stop=should_stop)
-    return (yield from work.row(run.name, settings, making, number=number, total=total))
 
 
 def _table(found: Sequence[Made], reading: Reading, command: str) -> Table:
