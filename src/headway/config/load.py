@@ -58,14 +58,32 @@ class Origin:
     lines: Mapping[Key, int] = field(default_factory=dict[Key, int])
     overrides: Mapping[Key, str] = field(default_factory=dict[Key, str])
 
-    def of(self, key: Key) -> str:
-        """Say where a key was given, as ``train.toml line 12``."""
-        inside = [text for said, text in self.overrides.items() if key and said[: len(key)] == key]
-        if inside:  # a section's error is told at the last of its keys that were set
-            return f"--set {inside[-1]}"
+    def of(self, key: Key, *, problem: str = "") -> str:
+        """Say where a key was given, as ``train.toml line 12``.
+
+        What is wrong with a section as a whole is told where the first key that ``problem`` names was given.
+        """
+        if key not in self.overrides:
+            key = self._named(key, problem) or key
+        if key in self.overrides:
+            return f"--set {self.overrides[key]}"
         if key in self.lines:
             return f"{self.name} line {self.lines[key]}"
         return self.name or "settings"
+
+    def _named(self, section: Key, problem: str) -> Key:
+        """The key of a section (``()`` for any) that stands first in the text of a problem, --set before the recipe."""
+        for given in (self.overrides, self.lines):
+            places = {
+                key: found.start()
+                for key in given
+                if len(key) > max(len(section), 1) and key[: len(section)] == section and not key[-1].isdigit()
+                for found in [re.search(rf"\b{re.escape(key[-1])}\b", problem)]
+                if found
+            }
+            if places:
+                return min(places, key=lambda key: places[key])
+        return ()
 
 
 class Change(NamedTuple):
@@ -422,7 +440,7 @@ def _explain(detail: ErrorDetails, origin: Origin) -> str:
     if kind == "missing":
         return f"{origin.of(key[:-1])}: {name} is missing"
     if kind == "value_error":
-        return f"{where}: {context['error']}"
+        return f"{origin.of(key, problem=str(context['error']))}: {context['error']}"
     if kind in WANTED:
         return f"{where}: {name}: found {_show(detail['input'])}, wanted {WANTED[kind].format(**context)}"
     return f"{where}: {name}: found {_show(detail['input'])}: {detail['msg']}"

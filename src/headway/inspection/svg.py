@@ -4,13 +4,12 @@ import unicodedata
 from dataclasses import dataclass
 from html import escape
 
-from headway.text.printable import printable
+from headway.text.printable import drawable
 
 FONT_SIZE = 13
 NARROW, WIDE = 7.3, 13.5  # pixels of a character at that size, on the safe side
 LINE_HEIGHT = 18
 
-_KEPT = "\u00a0\u200c\u200d"  # a space, and what joins and parts letters
 _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"  # keep a text's own direction within
 _RIGHT_TO_LEFT = ("R", "AL", "AN", "RLE", "RLO", "RLI")
 
@@ -33,7 +32,7 @@ def shown(text: str) -> str:
 
     Text with letters that run from right to left is kept apart from what stands around it.
     """
-    plain = printable(text, kept=_KEPT)
+    plain = drawable(text)
     is_foreign = any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in plain)
     return escape(f"{_ISOLATE}{plain}{_END_ISOLATE}" if is_foreign else plain)
 

@@ -1,16 +1,15 @@
 """A tree for the eye: lines of text, or an SVG document, at any length of sentence and word."""
 
-import re
 import unicodedata
 from dataclasses import dataclass
 from html import escape
 
+from headway.text.printable import drawable
 from headway.trees.tree import Tree
 
 LONGEST_ACROSS = 1400.0  # pixels; a wider tree is drawn from left to right, with a row a word
 _FONT, _CHARACTER = 14, 8.5  # height and width of a letter, in pixels
 _LEVEL, _ROW, _GAP, _MARGIN = 40.0, 22.0, 14.0, 16.0
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # what a terminal obeys, and what XML cannot hold
 _STYLE = (
     "text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328}.phrase{font-weight:bold}.word{fill:#0969da}"
     "path{fill:none;stroke:#8c959f}@media(prefers-color-scheme:dark){text{fill:#e6edf3}.word{fill:#58a6ff}"
@@ -36,14 +35,14 @@ def draw_text(tree: Tree) -> str:
         part, first, further = rest.pop()
         labels: list[str] = []
         while isinstance(part, Tree) and len(part.children) == 1 and not part.is_preterminal:
-            labels.append(_seen(part.label))
+            labels.append(drawable(part.label))
             part = part.children[0]
         if isinstance(part, str):
-            labels.append(_seen(part))
+            labels.append(drawable(part))
         elif part.is_preterminal:
-            labels.append(f"{_seen(part.label)} {_seen(str(part.children[0]))}")
+            labels.append(f"{drawable(part.label)} {drawable(str(part.children[0]))}")
         else:
-            labels.append(_seen(part.label))
+            labels.append(drawable(part.label))
             rest.append((part.children[-1], f"{further}└─ ", f"{further}   "))
             rest.extend((child, f"{further}├─ ", f"{further}│  ") for child in reversed(part.children[:-1]))
         lines.append(first + " ─ ".join(labels))
@@ -69,7 +68,7 @@ def draw_svg(tree: Tree, *, from_left: bool | None = None) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width + 2 * _MARGIN:.0f}" '
             f'height="{height + 2 * _MARGIN:.0f}" viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width + 2 * _MARGIN:.0f} '
             f'{height + 2 * _MARGIN:.0f}">',
-            f"<title>{escape(_seen(' '.join(tree.words())))}</title>",
+            f"<title>{escape(drawable(' '.join(tree.words())))}</title>",
             f"<style>{_STYLE}</style>",
             *marks,
             "</svg>",
@@ -97,12 +96,12 @@ def _nodes(tree: Tree) -> list[_Node]:
     while rest:
         part, level, parent = rest.pop()
         if isinstance(part, str):
-            nodes.append(_Node("", part, True, level, parent))
+            nodes.append(_Node("", drawable(part), True, level, parent))
         elif part.is_preterminal:
-            nodes.append(_Node(part.label, str(part.children[0]), True, level, parent))
+            nodes.append(_Node(drawable(part.label), drawable(str(part.children[0])), True, level, parent))
         else:
             rest.extend((child, level + 1, len(nodes)) for child in reversed(part.children))
-            nodes.append(_Node(part.label, "", False, level, parent))
+            nodes.append(_Node(drawable(part.label), "", False, level, parent))
     deepest = max(node.level for node in nodes)
     for node in nodes:
         node.level = deepest if node.is_leaf else node.level
@@ -174,7 +173,7 @@ def _line(course: str) -> str:
 def _text(text: str, x: float, y: float, kind: str, *, anchor: str) -> str:
     if not text:
         return ""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(_seen(text))}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _width(node: _Node) -> float:
@@ -184,7 +183,3 @@ def _width(node: _Node) -> float:
 def _characters(text: str) -> int:
     """Columns that a text fills: two for a wide character of East Asia."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def _seen(text: str) -> str:
-    return _UNSEEN.sub("\ufffd", text)

@@ -171,6 +171,21 @@ def test_heads_that_do_not_divide_the_model_are_refused_unless_sizes_are_given()
     assert (sized.key_size, sized.value_size) == (11, 13)
 
 
+@pytest.mark.parametrize(
+    ("text", "overrides", "where"),
+    [
+        ("", ["train.schedule=linear", "train.max_steps=10", "train.seed=3"], "--set train.schedule=linear"),
+        ("[train]\nschedule = 'linear'\nwarmup_steps = 9\n", ["train.max_steps=9"], "--set train.max_steps=9"),
+        ("[train]\nseed = 2\nschedule = 'linear'\n", ["train.max_steps=9", "model.d_ff=7"], "--set train.max_steps=9"),
+        ("[train]\nseed = 2\nschedule = 'linear'\nmax_steps = 9\n", ["model.d_ff=7"], "my.toml line 3"),
+        ("[model]\nd_ff = 7\n[train]\nconsistency = 'rdrop'\n", ["model.dropout=0"], "--set model.dropout=0"),
+        ("[model]\ndropout = 0\n[train]\nconsistency = 'rdrop'\n", ["model.d_ff=7"], "my.toml line 4"),
+    ],
+)
+def test_what_is_wrong_with_a_section_is_told_where_a_key_that_it_names_was_given(text, overrides, where):
+    assert refusal(text, *overrides).startswith(f"config/load: {where}: ")
+
+
 def test_separate_vocabularies_need_separate_embeddings():
     assert "set model.embedding_sharing to target or none" in refusal("[text]\nshared_vocabulary = false\n")
     assert "set model.embedding_sharing to target or none" in refusal("[model]\nsource_vocab_size = 101\n")

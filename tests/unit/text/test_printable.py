@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.text.printable import printable
+from headway.text.printable import drawable, printable
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,7 @@ def test_everything_shown_prints_and_gives_the_text_back(text):
 
 def test_what_is_kept_stays():
     assert printable("a\u00a0b\n", kept="\u00a0") == "a\u00a0b\\n"
+
+
+def test_pictures_keep_spaces_that_do_not_break_and_joined_letters():
+    assert drawable("a\u00a0b\u202fc\u200dd\u200ce\u202e\x1b") == "a\u00a0b\u202fc\u200dd\u200ce\\u202e\\x1b"
