@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.size import count_multiply_adds
 from headway.paper.plot import plot

@@ -11,7 +11,8 @@ import time
 
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor

@@ -39,7 +39,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.data.loader import batches
 from headway.model.build import build_transformer, export_weights

@@ -31,7 +31,8 @@ BETAS, EPSILON = (0.9, 0.98), 1e-9
 
 def headway(spec: Specification, weights: dict[str, np.ndarray]) -> tuple[nn.Module, Step]:
     """Headway's own step, as ``headway train`` takes it."""
-    from headway.config.schema import ModelConfig, TrainConfig
+    from headway.config.model_config import ModelConfig
+    from headway.config.train_config import TrainConfig
     from headway.data.batch import Batch
     from headway.model.build import build_transformer, load_weights
     from headway.train.objective import Likelihood
@@ -93,7 +94,7 @@ def hugging_face(spec: Specification, weights: dict[str, np.ndarray]) -> tuple[n
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a third party says while it is imported
         from transformers import MarianConfig, MarianMTModel
-    from headway.config.schema import ModelConfig
+    from headway.config.model_config import ModelConfig
     from headway.interchange.marian import to_marian
 
     sizes = spec["sizes"]

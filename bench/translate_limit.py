@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.layout import BLOCK, GROUP
 from headway.model.size import NORM_VECTORS, count_multiply_adds
 

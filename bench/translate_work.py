@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from headway.config.data_config import TextConfig
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, TINY
-from headway.config.schema import ModelConfig, SearchConfig, TextConfig
+from headway.config.schema import SearchConfig
 from headway.corpus.lines import read_lines
 from headway.engine.pack import PRECISIONS, pack_folder
 from headway.errors import HeadwayError

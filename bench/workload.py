@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, BIG, TINY
-from headway.config.schema import ModelConfig
 from headway.data.batch import Batch
 from headway.data.batching import plan
 from headway.data.loader import collate

@@ -2,7 +2,8 @@
 
 import torch
 
-from headway.config.schema import ModelConfig, ParsingConfig, SearchConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import ParsingConfig, SearchConfig
 from headway.folder.contents import FolderConfig, write_folder
 from headway.model.build import build_transformer, export_weights
 from headway.text.bpe import learn_bpe

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE
-from headway.config.schema import ModelConfig
 from headway.engine.engine import is_installed
 from headway.engine.pack import packed_arrays
 from headway.model.build import build_transformer, export_weights

@@ -15,7 +15,9 @@ from click.testing import CliRunner
 from marian_folders import sentences, strange_texts
 
 from headway.cli.main import group
-from headway.config.schema import ModelConfig, SearchConfig, TextConfig
+from headway.config.data_config import TextConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import SearchConfig
 from headway.engine.engine import is_installed
 from headway.errors import InterchangeError, MissingExtraError
 from headway.folder.contents import FolderConfig, write_folder

@@ -8,7 +8,8 @@ import pytest
 import torch
 from marian_folders import sentences, strange_texts, transformers
 
-from headway.config.schema import ModelConfig, TextConfig
+from headway.config.data_config import TextConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InterchangeError
 from headway.folder.contents import FolderConfig, write_folder
 from headway.folder.weights import read_weights

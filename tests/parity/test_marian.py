@@ -12,7 +12,8 @@ import warnings
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.interchange.marian import to_marian
 from headway.model.build import build_transformer, export_weights

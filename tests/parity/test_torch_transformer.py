@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 
 CONFIG = ModelConfig(

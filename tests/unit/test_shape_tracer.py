@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, forced_pass
 from headway.nn.attention import fused_attention

@@ -8,7 +8,9 @@ from headway.checkpoint.average import average_weights
 from headway.checkpoint.keep import best_steps, weights_path
 from headway.checkpoint.state import Progress, load_state
 from headway.config.load import load
-from headway.config.schema import ModelConfig, RunConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import RunConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batching import plan_epoch
 from headway.data.prepared import Prepared, read_prepared
 from headway.data.store import Store

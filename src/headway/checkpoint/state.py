@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, ValidationError
 
-from headway.config.schema import Section
+from headway.config.section import Section
 from headway.errors import CheckpointError, FolderError
 from headway.folder.atomic import SUFFIX
 from headway.folder.weights import read_metadata, read_weights, write_weights

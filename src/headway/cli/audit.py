@@ -10,7 +10,7 @@ import click
 
 from headway.cli.audit_page import render_page
 from headway.cli.audit_report import audit_facts, render_audit
-from headway.config.schema import TextConfig
+from headway.config.data_config import TextConfig
 from headway.corpus.audit import Audit, AuditReport
 from headway.corpus.held_text import HeldText
 from headway.corpus.identifier import Identifier, load_identifier

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 SEQUENTIAL = ("recurrent", "convolutional")  # those without self-attention
+ONE_SIDED = ("decoder_only", "encoder_only")  # those of one stack: they read one text, and give no translation
 
 OF_SELF_ATTENTION = (
     *("d_ff", "num_heads", "d_k", "d_v", "num_kv_heads", "attention_bias", "attention_dropout"),

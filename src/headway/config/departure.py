@@ -1,6 +1,6 @@
 """Where a model leaves the paper: the parts that came later, in words."""
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 
 # field of ModelConfig -> what it does; {} is the value. A value that the paper has itself (Table 3) is no departure.
 DEPARTURES = {

@@ -1,6 +1,6 @@
 """The models that have a name: the two of the paper, and two for small corpora."""
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 
 # Table 3 of the paper, first row. V is its "about 37,000" (Section 5.1), all else a default of the schema.
 BASE = ModelConfig()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from headway.config.schema import CleanConfig, DataConfig
+from headway.config.data_config import CleanConfig, DataConfig
 from headway.corpus.clean import FILTERS
 from headway.corpus.encoding_damage import damage_of, is_composed
 from headway.corpus.finding import KINDS, NUM_EXAMPLES, SEVERITIES, Example, Finding, Tally, example_of, merge

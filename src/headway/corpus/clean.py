@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from headway.config.schema import CleanConfig
+from headway.config.data_config import CleanConfig
 from headway.corpus.fingerprint import FingerprintSet, fingerprint
 from headway.corpus.pair import SentencePair
 

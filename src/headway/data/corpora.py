@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.config.schema import CleanConfig, CorpusConfig, DataConfig, RunConfig
+from headway.config.data_config import CleanConfig, CorpusConfig, DataConfig
+from headway.config.schema import RunConfig
 from headway.corpus.clean import CleanReport, clean
 from headway.corpus.fingerprint import fingerprint
 from headway.corpus.lines import STANDARD_STREAM

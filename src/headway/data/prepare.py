@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.schema import CorpusConfig, DataConfig, RunConfig
+from headway.config.data_config import CorpusConfig, DataConfig
+from headway.config.schema import RunConfig
 from headway.corpus.language import check_language
 from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.layout import BLOCK, Floats, pack_matrix, pad, stack
 from headway.errors import EngineError
 from headway.folder.atomic import replace_file

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from headway.config.model_config import ModelConfig
 from headway.config.residual_scaling import RESIDUAL_SCALINGS
-from headway.config.schema import ModelConfig
 from headway.engine.pack import (
     FORMAT_VERSION,
     PRECISIONS,

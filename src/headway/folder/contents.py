@@ -12,7 +12,10 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from headway import __version__
-from headway.config.schema import Count, ModelConfig, ParsingConfig, SearchConfig, Section, TextConfig
+from headway.config.data_config import TextConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import ParsingConfig, SearchConfig
+from headway.config.section import Count, Section
 from headway.errors import FolderError, TextError
 from headway.folder.atomic import replace_file
 from headway.folder.weights import Array, read_weights, stream_weights

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.model_config import ModelConfig
 from headway.config.positions import BASE, MAX_DISTANCE, alibi_slopes
 from headway.config.residual_scaling import RESIDUAL_SCALINGS
-from headway.config.schema import ModelConfig
 from headway.errors import InterchangeError, MissingExtraError
 from headway.folder.weights import Array
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InterchangeError, TextError
 from headway.folder.contents import FolderConfig
 from headway.folder.weights import Array

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.config.data_config import TextConfig
 from headway.config.departure import departures
-from headway.config.schema import TextConfig
 from headway.corpus.language import is_code, normalise
 from headway.errors import InterchangeError
 from headway.folder.contents import FolderConfig, ModelFolder, check_place, write_folder

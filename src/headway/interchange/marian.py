@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headway.config.model_config import ModelConfig
 from headway.config.positions import BASE
-from headway.config.schema import ModelConfig
 from headway.errors import InterchangeError
 from headway.folder.weights import Array
 

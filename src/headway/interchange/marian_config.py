@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InterchangeError
 from headway.text.reserved import BOS_ID, EOS_ID, PAD_ID
 

@@ -10,7 +10,7 @@ stay as they are, and the first norm of each stack with them.
 import math
 from collections.abc import Iterator, Mapping
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.folder.weights import Array
 
 SUBLAYERS = {  # in their order: what reads the stack, what writes into it, the norm

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.folder.weights import Array
 from headway.interchange.verification import Ids
 from headway.model.build import build_transformer, load_weights

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from headway.config.model_config import ModelConfig
 from headway.config.residual_scaling import RESIDUAL_SCALINGS, Scaling
-from headway.config.schema import ModelConfig
 from headway.errors import ModelError
 from headway.model.convolutional_model import (
     ConvolutionalDecoder,

@@ -3,7 +3,7 @@
 Letters: d = d_model, k = kernel_size, V = vocabulary, N and M = layers of encoder and decoder, n = source length.
 """
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.counts import MultiplyAdds, ParameterCounts
 
 

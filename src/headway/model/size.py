@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from headway.config.architecture import ONE_SIDED
+from headway.config.model_config import ModelConfig
 from headway.config.positions import NUM_BUCKETS
-from headway.config.schema import ONE_SIDED, ModelConfig
 from headway.model import convolutional_size, recurrent_size
 from headway.model.counts import MultiplyAdds, ParameterCounts
 

@@ -1,6 +1,6 @@
 """What a training run costs: by the paper's rule, and by the operations that its matrix products need."""
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.size import count_multiply_adds
 
 # Sustained single-precision operations a second, as the paper's footnote 5 has them.

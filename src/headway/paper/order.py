@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor
 from headway.model.transformer import Transformer

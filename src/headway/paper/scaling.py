@@ -7,7 +7,8 @@ from statistics import fmean
 
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.model.build import build_transformer
 from headway.model.transformer import Transformer
 from headway.nn.attention import MultiHeadAttention

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.errors import TrainingError
 from headway.model.transformer import Transformer

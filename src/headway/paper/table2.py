@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, BIG
-from headway.config.schema import ModelConfig
 from headway.paper.cost import DAY, HOUR, by_count, by_rule
 from headway.paper.events import PaperEvent, TableDone
 from headway.paper.table import Cell, Column, Row, Table

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from headway.checkpoint.lock import locked
 from headway.config.load import read_draft
-from headway.config.schema import RunConfig, TrainConfig
+from headway.config.schema import RunConfig
+from headway.config.train_config import TrainConfig
 from headway.data.prepare import prepare
 from headway.errors import PaperError, TrainingError
 from headway.paper.events import PaperEvent, TableDone

@@ -7,7 +7,8 @@ from statistics import fmean, linear_regression
 
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.model.build import build_transformer
 from headway.paper.events import TableDone
 from headway.paper.plot import plot

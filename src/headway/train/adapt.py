@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from headway.checkpoint.state import state_files
+from headway.config.architecture import ONE_SIDED
+from headway.config.data_config import TextConfig
 from headway.config.load import build
-from headway.config.schema import ONE_SIDED, ModelConfig, ParsingConfig, RunConfig, TextConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import ParsingConfig, RunConfig
 from headway.data.given import GivenVocabulary
 from headway.errors import ConfigError, FolderError
 from headway.folder.contents import TRAINING_FOLDER, ModelFolder

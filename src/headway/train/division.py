@@ -8,7 +8,7 @@ would have drawn for it.
 from collections.abc import Sequence
 
 from headway.checkpoint.state import Progress
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batching import Step
 from headway.data.store import Store
 from headway.train.distributed import Group

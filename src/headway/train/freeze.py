@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from headway.config.schema import Component
+from headway.config.train_config import Component
 from headway.errors import ConfigError
 from headway.model.token_model import TokenModel
 

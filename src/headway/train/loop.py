@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headway.checkpoint.keep import HIGHER_IS_BETTER
 from headway.checkpoint.state import Scores
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.loader import Position, batches
 from headway.data.segmentation import Segmentation
 from headway.train.events import Event, Interrupted, Saved, StepDone, Validated

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.model.token_model import TokenModel
 from headway.text.tokenizer import BOS_ID, EOS_ID

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.data.vocabulary import MASK_TAG
 from headway.model.token_model import TokenModel

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.errors import CheckpointError
 from headway.train.muon import MOMENTUM, Together
 from headway.train.parameters import decay_groups, hidden_matrices, trained_parameters

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headway.config.learning_rate import peak_rate
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 
 UP_TO_THE_END = ("linear", "cosine")  # schedules that max_steps shapes
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
 from headway.checkpoint.run_folder import longest_source, real_model
 from headway.checkpoint.state import Progress, TrainingState, save_state
-from headway.config.schema import ModelConfig, RunConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import RunConfig
 from headway.data.prepare import Prepared
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from headway.config.schema import ModelConfig
+    from headway.config.model_config import ModelConfig
     from headway.data.batch import Batch
     from headway.folder.contents import ModelFolder
     from headway.model.language_model import LanguageModel

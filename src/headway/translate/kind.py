@@ -1,6 +1,7 @@
 """What kind of model a folder holds, and which command uses it."""
 
-from headway.config.schema import ModelConfig, ParsingConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import ParsingConfig
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
 

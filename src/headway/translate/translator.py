@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from headway.config.schema import ModelConfig, SearchConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import ModelFolder
 from headway.search.cancel import Cancel

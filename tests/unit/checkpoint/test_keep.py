@@ -14,7 +14,7 @@ from headway.checkpoint.keep import (
     weights_path,
 )
 from headway.checkpoint.state import Scores
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.folder.weights import read_weights
 
 

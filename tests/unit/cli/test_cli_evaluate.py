@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from headway.cli.main import main
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.folder.contents import FolderConfig, write_folder
 from headway.text.bpe import learn_bpe
 

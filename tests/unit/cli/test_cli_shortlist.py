@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headway.cli.main import main
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.shortlist import read_shortlist
 from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, ModelFolder, write_folder

@@ -8,7 +8,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.config.load import load_text, recipe_names
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.folder.contents import FolderConfig, write_folder
 from headway.text.bpe import learn_bpe
 

@@ -5,8 +5,8 @@ import pytest
 from headway.config.architecture import UNUSED
 from headway.config.departure import DEPARTURES, departures
 from headway.config.load import load_text
+from headway.config.model_config import ModelConfig
 from headway.config.presets import PRESETS
-from headway.config.schema import ModelConfig
 from headway.errors import ConfigError
 
 # Fields that the paper itself varies (Table 3) or sets: a size is no departure.

@@ -3,8 +3,8 @@
 import pytest
 
 from headway.config.load import load, recipe_names
+from headway.config.model_config import ModelConfig
 from headway.config.presets import SMALL
-from headway.config.schema import ModelConfig
 from headway.model.size import count_parameters
 
 PAPER = [name for name in recipe_names() if name.startswith("wmt14")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config.schema import CleanConfig
+from headway.config.data_config import CleanConfig
 from headway.corpus.clean import FILTERS, CleanReport, clean
 from headway.corpus.pair import SentencePair
 

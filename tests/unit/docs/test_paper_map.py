@@ -9,8 +9,8 @@ import pytest
 from doc_pages import DOCS, PAGES, ROOT, ROOT_PAGES, links, table_rows
 
 from headway.config.load import load, load_preset
+from headway.config.model_config import ModelConfig
 from headway.config.presets import PRESETS
-from headway.config.schema import ModelConfig
 from headway.model.size import count_parameters
 
 PAGE = DOCS / "paper.md"

@@ -6,7 +6,8 @@ import tomllib
 from doc_pages import DOCS, table_rows
 
 from headway.config.load import recipe_names
-from headway.config.schema import RunConfig, Section
+from headway.config.schema import RunConfig
+from headway.config.section import Section
 from headway.train.run import HORIZON_KEYS
 
 PAGE = DOCS / "recipes.md"
@@ -16,7 +17,8 @@ def defaults_of_the_schema():
     found = {}
     for name, info in RunConfig.model_fields.items():
         if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
-            found |= {f"{name}.{key}": field.default for key, field in info.annotation.model_fields.items()}
+            fields = info.annotation.model_fields
+            found |= {f"{name}.{key}": field.get_default(call_default_factory=True) for key, field in fields.items()}
         else:
             found[name] = info.default
     return found

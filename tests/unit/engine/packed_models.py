@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.engine import Engine
 from headway.engine.pack import FORMAT_VERSION, packed_arrays
 from headway.engine.packed import PackedModel

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.engine import Engine
 from headway.engine.pack import packed_arrays
 from headway.engine.packed import PackedModel

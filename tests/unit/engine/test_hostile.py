@@ -16,7 +16,7 @@ from packed_models import (
     small_engine,
 )
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.engine import Engine
 from headway.errors import EngineError, HeadwayError
 from headway.search.settings import Diversity, Sampling, SearchSettings

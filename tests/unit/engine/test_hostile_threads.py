@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packed_models import drawn_sources, packed_model, small_engine, write_packed
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import CancelledError
 from headway.search.cancel import Cancel
 from headway.search.settings import SearchSettings

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.bulk.identity import model_digest
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine import pack
 from headway.engine.pack import PRECISIONS, pack_folder, packed_path
 from headway.engine.packed import native_arguments, open_packed, read_packed

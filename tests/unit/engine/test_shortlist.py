@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_engine import EOS, compare, config_of, engine_of, model_of, sources_of
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.shortlist import Shortlist, digests, read_shortlist, shortlist_of
 from headway.errors import EngineError, FolderError, HeadwayError
 from headway.folder.contents import FolderConfig, ModelFolder, write_folder

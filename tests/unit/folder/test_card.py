@@ -5,7 +5,9 @@ import tomllib
 
 import pytest
 
-from headway.config.schema import DataConfig, ModelConfig, RunConfig, TextConfig
+from headway.config.data_config import DataConfig, TextConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import RunConfig
 from headway.folder.card import CorpusCounts, ScoredSet, write_card
 from headway.folder.contents import FolderConfig, TrainingSummary
 from headway.metrics.translation import MetricScore, TranslationScores

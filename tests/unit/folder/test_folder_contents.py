@@ -8,7 +8,9 @@ import signal
 import numpy as np
 import pytest
 
-from headway.config.schema import ModelConfig, SearchConfig, TextConfig
+from headway.config.data_config import TextConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import SearchConfig
 from headway.errors import FolderError
 from headway.folder.contents import FolderConfig, ModelFolder, TrainingSummary, check_place, write_folder
 from headway.text.bpe import learn_bpe

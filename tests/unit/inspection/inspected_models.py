@@ -2,7 +2,7 @@
 
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.folder.contents import FolderConfig, write_folder
 from headway.inspection.subject import Subject
 from headway.model.build import build_transformer, export_weights

@@ -7,7 +7,7 @@ import pytest
 import torch
 from inspected_models import SIZES, TEXTS, TOKENIZER, small_subject, subject_of
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InspectionError, TextError, TranslationError
 from headway.inspection.explanation import explain
 from headway.inspection.record import AXES

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InterchangeError, MissingExtraError
 from headway.interchange.ctranslate2_export import near_penalty
 from headway.interchange.ctranslate2_spec import alibi_table, build_spec, sinusoids

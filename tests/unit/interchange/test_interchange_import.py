@@ -60,7 +60,7 @@ def spm(pieces=PIECES, *, trainer=b"", normalizer=b"", kind=1):
 
 
 def arrays():
-    from headway.config.schema import ModelConfig
+    from headway.config.model_config import ModelConfig
     from headway.interchange.marian import to_marian
     from headway.model.build import build_transformer, export_weights
 

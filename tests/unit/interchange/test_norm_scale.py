@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import InterchangeError
 from headway.interchange.exported import _own_scale
 from headway.interchange.norm_scale import norm_scale, scale_norms

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.model.token_model import TokenModel
 from headway.train.objective import Likelihood

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import strategies as st
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_model
 
 VOCABULARY, SOURCE_VOCABULARY = 29, 23

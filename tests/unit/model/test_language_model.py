@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import SWITCHES, VOCABULARY, build_scrambled, language_model_configs
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import ModelError
 from headway.model.build import build_language_model, build_model, export_weights, load_weights
 from headway.model.language_model import LanguageModel

@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, BIG
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.errors import ModelError
 from headway.model.build import build_transformer, export_weights, load_weights

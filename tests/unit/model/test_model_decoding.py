@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor
 from headway.nn.position import POSITIONS

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import build_scrambled, example, model_configs
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, gated
 from headway.nn.attention import MultiHeadAttention

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer, export_weights
 
 D, FF, HEADS, KEY, VALUE, ROWS = 96, 160, 3, 20, 28, 331

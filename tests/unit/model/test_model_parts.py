@@ -15,8 +15,8 @@ from model_configs import SWITCHES, VOCABULARY, build_scrambled, example, model_
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
+from headway.config.model_config import ModelConfig
 from headway.config.residual_scaling import RESIDUAL_SCALINGS
-from headway.config.schema import ModelConfig
 from headway.data.batch import Batch
 from headway.folder.weights import read_weights, write_weights
 from headway.model.build import build_transformer, export_weights, load_weights

@@ -6,7 +6,7 @@ Shapes: B sentences, S source positions, T target positions, V vocabulary.
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, forced_pass, recorded
 from headway.nn.position import POSITIONS

@@ -7,7 +7,7 @@ import torch
 from few_steps import few_steps
 from model_configs import SEQUENTIAL
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.data.batch import Batch
 from headway.model.build import build_model
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import SEQUENTIAL, build_scrambled, example, sequential_configs
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.engine.pack import unsupported
 from headway.model.build import build_model, export_weights, load_weights
 from headway.model.init_sequential import GATED

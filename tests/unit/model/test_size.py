@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, BIG, PRESETS
-from headway.config.schema import ModelConfig
 from headway.model.size import (
     BIG_ERRATUM,
     cache_bytes_per_token,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_configs import VOCABULARY, build_scrambled, text_encoder_configs
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_model, export_weights, load_weights
 from headway.model.size import count_multiply_adds, count_parameters
 from headway.model.text_encoder import TextEncoder

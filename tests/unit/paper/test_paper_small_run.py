@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.model.build import build_transformer
 from headway.paper.small_run import SmallRun, measure, train_small
 from headway.paper.symbols import SymbolTask

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.paper.cost import by_count, by_rule
 from headway.paper.table2 import make
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
 from headway.paper import text_counts
 from headway.text.bpe import learn_bpe

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import PaperError
 from headway.model.size import count_parameters
 from headway.paper.variants import AS_COUNTED, AS_WRITTEN, BY_NAME, VARIANTS, count_full_size

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.config.schema import TextConfig
+from headway.config.data_config import TextConfig
 from headway.errors import TextError
 from headway.text.subword import LEARNERS
 from headway.text.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from letters_ranks import BASE, RUNS
 from train_letters import PAIRS, final_state, letters_config, of_kind, run, write_corpus
 
 from headway.checkpoint.state import Progress
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.loader import batches
 from headway.data.prepared import read_prepared
 from headway.errors import TrainingError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.data.loader import collate
 from headway.data.store import Store, StoreWriter
 from headway.model.build import build_transformer

@@ -5,7 +5,7 @@ import torch
 from train_letters import final_state, of_kind, run
 from train_text import LINES, chain, text_config, write_text
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.data.batch import Batch
 from headway.data.prepared import read_prepared
 from headway.errors import DataError, MetricError, TranslationError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from train_letters import final_state, of_kind, run
 from train_text import text_config, write_text
 
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.data.batch import Batch
 from headway.data.prepared import read_prepared
 from headway.errors import ConfigError, DataError, TranslationError

@@ -6,7 +6,7 @@ import torch
 from train_letters import letters_config, of_kind, run, write_corpus
 
 from headway.checkpoint.average import average_weights
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.errors import CheckpointError, ConfigError
 from headway.folder.weights import read_weights
 from headway.model.build import build_transformer, export_weights

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, kl_div
 from train_letters import final_state, letters_config, of_kind, run, write_corpus
 
 from headway.config.load import load_text
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.data.prepared import read_prepared
 from headway.errors import ConfigError

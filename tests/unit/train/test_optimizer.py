@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import nn
 
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.errors import CheckpointError
 from headway.model.build import build_transformer, export_weights, load_weights

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from headway.config.schema import TrainConfig
+from headway.config.train_config import TrainConfig
 from headway.train.schedule import SCHEDULES, UP_TO_THE_END, early_end, learning_rate, noam
 
 STEPS = st.integers(1, 3000)

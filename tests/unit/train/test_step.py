@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from headway.checkpoint.state import Progress, TrainingState, load_state, save_state
-from headway.config.schema import ModelConfig, TrainConfig
+from headway.config.model_config import ModelConfig
+from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.errors import TrainingError
 from headway.model.build import build_transformer, export_weights, load_weights

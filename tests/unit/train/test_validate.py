@@ -9,7 +9,7 @@ import sacrebleu
 
 from headway.cli.main import main
 from headway.config.load import load_text
-from headway.config.schema import ModelConfig
+from headway.config.model_config import ModelConfig
 from headway.data.batching import plan
 from headway.data.store import Store, StoreWriter
 from headway.model.build import build_transformer

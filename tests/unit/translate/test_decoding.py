@@ -11,7 +11,8 @@ from sacrebleu.metrics.chrf import CHRF
 from test_translate_folder import SENTENCES, folder
 from translate_copies import TEXTS, copying_translator
 
-from headway.config.schema import ModelConfig, SearchConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, write_folder
 from headway.model.build import build_transformer, export_weights

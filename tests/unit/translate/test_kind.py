@@ -2,7 +2,8 @@
 
 import pytest
 
-from headway.config.schema import ModelConfig, ParsingConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import ParsingConfig
 from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, ModelFolder, write_folder
 from headway.text.bpe import learn_bpe

@@ -4,7 +4,8 @@ import pytest
 import torch
 from translate_copies import TEXTS
 
-from headway.config.schema import ModelConfig, SearchConfig
+from headway.config.model_config import ModelConfig
+from headway.config.schema import SearchConfig
 from headway.errors import TranslationError
 from headway.folder.contents import FolderConfig, write_folder
 from headway.model.build import build_transformer, export_weights
