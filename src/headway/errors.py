@@ -75,3 +75,10 @@ class PaperError(HeadwayError):
 
 class MissingExtraError(HeadwayError):
     """An optional part of Headway that is not installed; the message gives the command that installs it."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: Python tells it by a class, PyTorch by words that differ from device to device."""
+    said = str(error)
+    words = ("out of memory", "not enough memory", "allocate memory")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(word in said for word in words))

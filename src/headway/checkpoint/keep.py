@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.checkpoint.state import Scores
+from headway.config.train_config import TrainConfig
 from headway.folder.atomic import SUFFIX
 from headway.folder.weights import write_weights
 
@@ -39,6 +40,16 @@ def steps_to_keep(
     """Of the steps whose weights are written: the last ``keep_last`` and the best ``keep_best``, in order."""
     best = best_steps([scores for scores in validations if scores.step in written], by, count=keep_best)
     return sorted({*sorted(written)[-keep_last:], *best})
+
+
+def averaged_steps(kept: Sequence[int], validations: Sequence[Scores], train: TrainConfig) -> list[int]:
+    """Of the steps whose weights are kept: those that the recipe averages, as many of them as there are."""
+    if train.average == "last":
+        return sorted(kept)[-train.average_count :]
+    if train.average == "best":
+        validated = [scores for scores in validations if scores.step in kept]
+        return best_steps(validated, train.best_by, count=train.average_count)
+    return []
 
 
 def remove_others(folder: Path, kept: Sequence[int]) -> None:

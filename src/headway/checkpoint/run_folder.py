@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.checkpoint.average import average_weights
-from headway.checkpoint.keep import best_steps, weights_path
+from headway.checkpoint.keep import averaged_steps, best_steps, weights_path
 from headway.checkpoint.state import Progress, load_state
 from headway.config.load import load
 from headway.config.model_config import ModelConfig
@@ -34,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """Open a run, finished or not. Raises CheckpointError when it is none or has no whole state or data."""
+        """Open a run, finished or not. CheckpointError when it is none, or has no whole state or not its data."""
         folder = path / TRAINING_FOLDER
         recipe = folder / RECIPE_FILE
         if not recipe.is_file():
@@ -52,6 +52,12 @@ class RunFolder:
         if state is None:
             raise CheckpointError(
                 f"checkpoint/run_folder: {folder / 'states'} holds no training state. Train until one is written."
+            )
+        if state.progress.data_digest != prepared.report.digest:
+            raise CheckpointError(
+                f"checkpoint/run_folder: {folder / 'data'} is not what the run was trained on until step "
+                f"{state.progress.step:,}, so its vocabulary is another. Restore the training files and prepare them "
+                f"again: `headway train` with the same recipe and --out {path}."
             )
         return cls(path, load(recipe), prepared, state.progress)
 
@@ -76,12 +82,10 @@ class RunFolder:
         return self._exactly(best, count, "kept and validated", "keep_best")
 
     def usual(self) -> list[int]:
-        """The steps that the recipe averages: as many of them as there are."""
-        train = self.config.train
-        kept = len(self.kept_steps())
-        if train.average == "best" and self.progress.validations:
-            return self.best(min(train.average_count, kept))
-        return self.last(min(train.average_count, kept))
+        """The steps that the recipe averages, as many as there are; where it averages none, the last ones."""
+        train, kept = self.config.train, self.kept_steps()
+        steps = averaged_steps(kept, self.progress.validations, train)
+        return steps or self.last(min(train.average_count, len(kept)))
 
     def _exactly(self, steps: list[int], count: int, what: str, key: str) -> list[int]:
         if len(steps) == count and steps:

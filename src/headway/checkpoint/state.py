@@ -1,4 +1,4 @@
-"""What training resumes from: weights, moments and where the run stands, in one checked file.
+"""What training resumes from: weights, what the optimizer keeps of them, and where the run stands, in one checked file.
 
 A state goes to a new file that is flushed, then renamed; the one before stays until the next is whole. A damaged file
 is recognised by its checksum and the state before it is used.
@@ -6,6 +6,7 @@ is recognised by its checksum and the state before it is used.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -53,7 +54,7 @@ class Progress(Section):
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Progress and arrays: ``model/NAME``, ``first/NAME`` and ``second/NAME`` (Adam's moments)."""
+    """Progress and arrays: ``model/NAME``, what the optimizer keeps of each weight, and ``average/NAME``."""
 
     progress: Progress
     tensors: Mapping[str, np.ndarray]
@@ -93,6 +94,14 @@ def load_state(folder: Path) -> tuple[TrainingState | None, list[str]]:
             "Remedy: restore one from a backup, or start anew with --fresh"
         )
     return None, problems
+
+
+def newest_progress(folder: Path) -> Progress | None:
+    """Where the run stands by its newest state that says it, without its arrays; None where there is no such state."""
+    for path in state_files(folder):
+        with suppress(FolderError):
+            return _read_progress(path)
+    return None
 
 
 def state_files(folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from headway.cli.lazy import LazyGroup
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, is_out_of_memory
 
 # name -> what it does; the module headway.cli.<name> (or that of MODULES) holds the object `command`.
 COMMANDS = {
@@ -136,8 +136,11 @@ def explain(error: Exception) -> str | None:
         return f"{error.format_message().rstrip()} See: {command} --help"
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, MemoryError):
-        return "not enough memory. Free some, or lower train.microbatch_tokens."
+    if is_out_of_memory(error):
+        return (
+            "not enough memory. Free some, or compute less at once: with a lower --batch-tokens, or in training a "
+            "lower train.microbatch_tokens."
+        )
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         if package in EXTRAS:

@@ -8,18 +8,17 @@ what depends on it (heads on d_model, the rate on optimizer and warm-up ...) is 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headway.config.learning_rate import peak_rate
+from headway.config.learning_rate import FALLING, peak_rate
 
 ENOUGH_PAIRS = 5_000_000  # beyond these no choice changes, so no more need be counted
 FEWEST_STEPS, MOST_STEPS = 2000, 100_000  # below, a model has hardly learnt to copy; the paper's base takes 100,000
 VALIDATIONS = 40  # about so many in the longest run ...
 MOST_STEPS_BETWEEN = 2500  # ... but not further apart than this
 PATIENCE = 6
-MOST_RATE = 0.004  # of Adam: what Multi30k's model of 128 numbers bears (recipes/multi30k-en-de.toml)
+MOST_RATE = 0.004  # of Adam: what Multi30k's model of 128 numbers bears (docs/results.md, the run of f30db9c)
 MUON_RATE = 0.004  # found on Multi30k (docs/log.md)
 FEWEST_WARMUP = 1000  # steps, of any optimizer but Muon; its rate is that for so many at least
 SCHEDULES = {"adam": "noam", "muon": "linear", "schedule_free": "constant"}  # what goes with each optimizer
-FALLING = ("linear", "cosine")  # to 0 at the last step
 SCORED_PAIRS = 100  # BLEU of fewer validation sentences is left to chance
 WHOLE_STEP, MICROBATCH = 8192, 5000  # a step of more tokens is computed in parts of so many
 BYTES_AND_CONTROLS = 260  # the tokens that every vocabulary has
@@ -277,13 +276,16 @@ def _batches(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
         like = "small batches for small corpora (Sennrich and Zhang 2019)"
     if scale.optimizer == said.text("train.optimizer", scale.optimizer) == "muon":
         like = f"{like}, which help Muon: {_FOUND}"
+    longest = said.number("data.max_tokens") or 0
     reason = f"{steps} an epoch of some {_round(tokens):,} tokens a side; {like}"
-    yield "train.batch_tokens", scale.batch_tokens, reason
-    batch = said.number("train.batch_tokens") or scale.batch_tokens
+    if longest > scale.batch_tokens:
+        reason = f"room for one sentence of data.max_tokens = {longest:,}; {scale.batch_tokens:,} would do for shorter"
+    yield "train.batch_tokens", max(scale.batch_tokens, longest), reason
+    batch = said.number("train.batch_tokens") or max(scale.batch_tokens, longest)
     if batch > WHOLE_STEP:
         yield (
             "train.microbatch_tokens",
-            MICROBATCH,
+            max(MICROBATCH, longest),
             "a step in parts, for memory; the gradient is that of the whole",
         )
 
@@ -345,9 +347,11 @@ def _rate(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
 def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     epoch = _steps(_epoch_tokens(facts), said.number("train.batch_tokens") or scale.batch_tokens)
     most = said.number("train.max_steps") or MOST_STEPS
-    epochs = max(1, round(most / VALIDATIONS / epoch))
+    wanted = max(1, round(most / VALIDATIONS / epoch))
+    epochs = max(1, min(wanted, MOST_STEPS_BETWEEN // epoch))
     every = epochs * epoch
-    reason = f"{_count(epochs, 'epoch')} of about {_count(epoch, 'step')}, for some {VALIDATIONS} validations in all"
+    reason = f"{_count(epochs, 'epoch')} of about {_count(epoch, 'step')}, "
+    reason += f"for some {VALIDATIONS} validations in all" if epochs == wanted else f"{MOST_STEPS_BETWEEN:,} at most"
     if every > MOST_STEPS_BETWEEN:
         every, reason = MOST_STEPS_BETWEEN, f"an epoch of about {epoch:,} steps is long to wait for"
     every = min(every, most)
@@ -359,7 +363,7 @@ def _validation(facts: CorpusFacts, scale: Scale, said: _Said) -> _Made:
     if pairs is not None and pairs < SCORED_PAIRS:
         metric, reason = "loss", f"{pairs:,} validation pairs are too few to tell anything by BLEU"
     falls = said.text("train.schedule", "noam") in FALLING
-    usual = "none" if falls else metric
+    usual = "none" if falls else said.text("train.best_by", metric)
     stopping = said.text("train.early_stopping", usual)
     yield "train.best_by", metric if stopping == "none" else stopping, reason
     reason = "training ends by itself where validation gains no more"

@@ -1,4 +1,6 @@
-"""The height of the learning rate's curve, which training, choices, warnings and descriptions share."""
+"""What training, choices, warnings and descriptions share of the learning rate's curve: its height, and its end."""
+
+FALLING = ("linear", "cosine")  # schedules that fall to 0 at max_steps, which so shapes every rate
 
 
 def peak_rate(d_model: int, warmup_steps: int, *, given: float | None = None) -> float:

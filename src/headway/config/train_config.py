@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from headway.config.learning_rate import FALLING
 from headway.config.section import Count, Positive, Probability, Section
 
 Component = Literal[
@@ -69,7 +70,7 @@ class TrainConfig(Section):
 
     @model_validator(mode="after")
     def _check_schedule(self) -> Self:
-        if self.schedule in ("linear", "cosine") and self.max_steps <= self.warmup_steps:
+        if self.schedule in FALLING and self.max_steps <= self.warmup_steps:
             raise ValueError(
                 f"schedule {self.schedule} falls from warmup_steps ({self.warmup_steps:,}) to max_steps "
                 f"({self.max_steps:,}), which is no later; raise train.max_steps, or lower train.warmup_steps"

@@ -1,8 +1,8 @@
 """From files of parallel text to what training reads: cleaned, divided, encoded by a vocabulary learnt from it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from itertools import chain, groupby
@@ -13,7 +13,7 @@ import numpy as np
 from headway.config.data_config import CorpusConfig, DataConfig
 from headway.config.schema import RunConfig
 from headway.corpus.language import check_language
-from headway.corpus.lines import PARTS, STANDARD_STREAM, open_writer
+from headway.corpus.lines import STANDARD_STREAM, open_writer
 from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
 from headway.corpus.read import ONE_TEXT, may_have_gaps
@@ -29,7 +29,7 @@ from headway.data.prepared import (
     Encoded,
     Prepared,
     Report,
-    clear,
+    put_in_place,
     read_prepared,
     text_paths,
     write_report,
@@ -43,6 +43,7 @@ from headway.text.tokenizer import Tokenizer
 
 VERSION = 3  # of what preparing does: another one means that everything is prepared again
 CLEANED = "cleaned.blocks"
+BESIDE = ".headway-prepare"  # a folder within that of the result, until all is whole
 NUM_LINES = 3
 PARTS_OF_DATA = ("train", "validation", "test")
 
@@ -56,10 +57,12 @@ def prepare(
     *,
     vocabulary: GivenVocabulary | None = None,
     on_progress: Progress | None = None,
+    check: Callable[[Prepared], None] | None = None,
 ) -> Prepared:
     """Prepare the data that a run names, or take it from ``out_dir`` where equal input and settings prepared it.
 
-    Without a given ``vocabulary`` one is learnt from the training text.
+    Without a given ``vocabulary`` one is learnt from the training text. ``check`` sees the result before it takes the
+    place of what an earlier call prepared: that stays where it raises an error, as where preparing does.
 
     Training text is cleaned, each corpus for itself. Without validation files, ``data.held_out_pairs`` of it, chosen by
     ``train.seed``, are held out, pairs with the same source together. Validation and test text are taken as they are,
@@ -74,28 +77,36 @@ def prepare(
     digest = _digest(config, data_dir, settings)
     earlier = read_prepared(out_dir) if digest else None
     if earlier is not None and earlier.report.digest == digest:
+        _checked(earlier, check)
         return earlier
+    beside = out_dir / BESIDE
     try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        for left in out_dir.glob(PARTS):  # by a kill
-            left.unlink()
-        return _build(
+        shutil.rmtree(beside, ignore_errors=True)  # what a kill left
+        beside.mkdir(parents=True)
+        built = _build(
             config,
             data_dir,
-            out_dir,
+            beside,
             vocabulary=vocabulary,
             settings=settings,
             digest=digest,
             on_progress=on_progress or _ignore,
         )
+        (beside / CLEANED).unlink()
+        _checked(built, check)
+        return put_in_place(built, out_dir)
     except OSError as error:
         raise DataError(
             f"data/prepare: cannot write to {out_dir}: {error.strerror or error}. Make room on that disk, or write to "
             "another folder (--out)."
         ) from error
     finally:
-        with suppress(OSError):
-            (out_dir / CLEANED).unlink(missing_ok=True)
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _checked(prepared: Prepared, check: Callable[[Prepared], None] | None) -> None:
+    if check is not None:
+        check(prepared)
 
 
 def _ignore(stage: str, count: int) -> None:
@@ -294,7 +305,6 @@ def _build(
     tokenizers = learn_vocabulary(text, sample, config, given=vocabulary, on_progress=on_progress)
     if config.model.embedding_sharing == "all":
         _check_one_table(*tokenizers)
-    clear(out_dir)  # not before: an error in the input leaves what an earlier call prepared
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
     labels = find_labels(text) if config.reads == "labelled" else None

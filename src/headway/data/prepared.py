@@ -4,7 +4,8 @@ It holds the stores ``train`` and ``validation``, the tokenizer files of a model
 for decoding, one sentence a line, and last of all ``prepared.json``, without which the rest does not count.
 """
 
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -117,12 +118,21 @@ def text_paths(folder: Path, part: str) -> tuple[Path, Path]:
     return folder / f"{part}.source.txt", folder / f"{part}.reference.txt"
 
 
-def clear(folder: Path) -> None:
-    """Take out what an earlier preparation left, the marker first; the stores stay until new ones replace them."""
+def put_in_place(prepared: Prepared, folder: Path) -> Prepared:
+    """Move what was prepared beside a folder into it, in place of what an earlier preparation left; all else stays.
+
+    The marker goes first and comes last: a kill in between leaves a folder that is not whole.
+    """
     (folder / MARKER).unlink(missing_ok=True)
     texts = (*text_paths(folder, "validation"), *text_paths(folder, "test"))
     for path in (*texts, *_tokenizer_paths(folder, shared=True), *_tokenizer_paths(folder, shared=False)):
         path.unlink(missing_ok=True)
+    for path in sorted(prepared.folder.iterdir(), key=lambda path: path.name == MARKER):
+        place = folder / path.name
+        if place.is_dir():
+            shutil.rmtree(place)
+        path.rename(place)
+    return replace(prepared, folder=folder)
 
 
 def write_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:

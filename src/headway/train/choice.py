@@ -75,7 +75,7 @@ def _check(draft: Draft) -> RunConfig:
 
 def _chosen_before(config: RunConfig) -> dict[str, object]:
     """What a run's recipe has for the keys that may be chosen, by key; those without a value are left out."""
-    settings = config.model_dump(include={"model", "train"}, exclude_none=True)
     keys = {key for values in choosable({}) for key in values}
+    settings = config.model_dump(include={key.partition(".")[0] for key in keys}, exclude_none=True)
     found = {f"{section}.{key}": value for section, table in settings.items() for key, value in table.items()}
     return {key: value for key, value in found.items() if key in keys}

@@ -19,7 +19,7 @@ def loss_rises(look: Look) -> Trouble | None:
     if nll is None or nll < lowest + 0.5:
         return None
     text = (
-        f"the training loss has risen from {lowest:.2f} to {nll:.2f} nats a token (without smoothing): the "
+        f"the training loss has risen from {lowest:.2f} to {nll:.2f} nats a {look.unit} (without smoothing): the "
         f"learning rate is too high. {_advice(look)}"
     )
     return Trouble(nll - lowest, text)
@@ -33,10 +33,15 @@ def stuck(look: Look) -> Trouble | None:
     is_level = nll >= look.unigram - 0.1 and not look.history.is_falling(0.1) and lowest - nll < 0.1
     if not is_level and nll < look.uniform + 1.0:
         return None
+    apart = ""
+    if look.config.reads == "labelled":
+        apart = ", or texts and labels do not belong together"
+    elif look.config.reads == "pairs":
+        apart = ", or source and target lines do not belong together" + " (headway audit tells)" * look.audits
     text = (
-        f"after {look.signs.step:,} steps the training loss is {nll:.2f} nats a token, no better than guessing by how "
-        f"often each token occurs ({look.unigram:.2f}): the learning rate is too high, or source and target lines "
-        f"do not belong together (headway audit tells). {_advice(look)}"
+        f"after {look.signs.step:,} steps the training loss is {nll:.2f} nats a {look.unit}, no better than guessing "
+        f"by how often each {look.unit} occurs ({look.unigram:.2f}): the learning rate is too high{apart}. "
+        f"{_advice(look)}"
     )
     return Trouble(nll, text)
 
@@ -53,7 +58,8 @@ def gradients_grow(look: Look) -> Trouble | None:
         return None
     text = (
         f"gradients grow after the warm-up: their norm is {norm:.3g}, it was {smallest:.3g}, and the training loss "
-        f"does not fall ({nll:.2f} nats a token, it was {lowest:.2f}): the learning rate is too high. {_advice(look)}"
+        f"does not fall ({nll:.2f} nats a {look.unit}, it was {lowest:.2f}): the learning rate is too high. "
+        f"{_advice(look)}"
     )
     return Trouble(norm / smallest, text)
 
@@ -69,7 +75,7 @@ def spikes(look: Look) -> Trouble | None:
         f"the training loss jumped at {len(found):,} step{'s' * (len(found) > 1)} ({steps}): {worst.loss:.2f} at "
         f"step {worst.step:,}, where {worst.usual:.2f} was usual. One or two heal by themselves; if they go on, set "
         f"train.clip_norm = 1.0 or a lower train.learning_rate (its peak is {look.peak:.2g}), and look for broken "
-        "lines (headway audit)"
+        f"lines{' (headway audit)' * look.audits}"
     )
     return Trouble(sum(signs.spikes for signs in look.history.validations) + len(found), text)
 
@@ -105,7 +111,8 @@ def overfitting(look: Look) -> Trouble | None:
         return None
     dropout = look.config.model.dropout
     text = (
-        f"the validation loss rises, from {best.nll:.2f} nats a token at step {best.step:,} to {look.signs.nll:.2f}, "
+        f"the validation loss rises, from {best.nll:.2f} nats a {look.unit} at step {best.step:,} to "
+        f"{look.signs.nll:.2f}, "
         f"while the training loss falls, from {best.training_nll:.2f} to {nll:.2f} (without smoothing): the model "
         f"learns the training text by heart. Raise model.dropout (it is {dropout:g}; try {min(dropout + 0.1, 0.5):g}), "
         'use more text or a smaller model, or stop here (train.early_stopping = "loss")'

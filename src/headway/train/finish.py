@@ -8,7 +8,7 @@ import torch
 
 from headway import __version__
 from headway.checkpoint.average import average_weights
-from headway.checkpoint.keep import HIGHER_IS_BETTER, best_steps, weights_path
+from headway.checkpoint.keep import HIGHER_IS_BETTER, averaged_steps, best_steps, weights_path
 from headway.checkpoint.run_folder import describe_folder, epochs_done
 from headway.config.schema import RunConfig
 from headway.data.prepare import Report
@@ -36,7 +36,7 @@ from headway.translate.evaluate import Evaluation, evaluate
 from headway.translate.evaluate_parser import ParserEvaluation, evaluate_parser
 
 
-def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> Iterator[Event]:
+def finish(session: Session, out_dir: Path, *, should_stop: Callable[[], bool]) -> Iterator[Event]:
     """Average, keep whichever of average and best single step validates better, evaluate, write the folder.
 
     A request to stop is heard before averaging and before evaluating: all that is lost is done again.
@@ -64,24 +64,13 @@ def finish(session: Session, out_dir: Path, should_stop: Callable[[], bool]) -> 
     yield Finished(out_dir, evaluation, part)
 
 
-def average_candidates(session: Session) -> list[int]:
-    """The steps whose weights the recipe averages."""
-    train, kept = session.config.train, session.progress.kept_weights
-    if train.average == "last":
-        return sorted(kept)[-train.average_count :]
-    if train.average == "best":
-        validated = [scores for scores in session.progress.validations if scores.step in kept]
-        return best_steps(validated, train.best_by, count=train.average_count)
-    return []
-
-
 def _load_final_weights(session: Session) -> Iterator[Event]:
     """The average's weights, or the best step's where those validate better."""
     by = session.config.train.best_by
     validated = [scores for scores in session.progress.validations if scores.step in session.progress.kept_weights]
     (best_step,) = best_steps(validated, by, count=1)
     best = next(scores for scores in validated if scores.step == best_step)
-    steps = average_candidates(session)
+    steps = averaged_steps(session.progress.kept_weights, session.progress.validations, session.config.train)
     if len(steps) > 1:
         load_weights(session.model, average_weights([weights_path(session.weights_folder, step) for step in steps]))
         average_value, best_value = getattr(validate(session).scores, by), getattr(best, by)

@@ -40,6 +40,16 @@ class Look:
     peak: float  # of the learning rate, by the recipe
 
     @property
+    def unit(self) -> str:
+        """What is predicted, one by one."""
+        return "label" if self.config.reads == "labelled" else "token"
+
+    @property
+    def audits(self) -> bool:
+        """Whether ``headway audit`` reads such training text: it is for pairs of sentences."""
+        return self.config.reads == "pairs" and not self.config.is_parser
+
+    @property
     def before(self) -> Signs | None:
         """The validation before, if it was past the warm-up."""
         earlier = self.history.validations
@@ -47,7 +57,7 @@ class Look:
 
     @property
     def bleu(self) -> float:
-        """That of the outputs: what is looked at is a model that translates."""
+        """That of the outputs, which are those of a model that translates."""
         assert self.scores.bleu is not None
         return self.scores.bleu
 
@@ -81,11 +91,14 @@ class Look:
         return step > self.config.train.warmup_steps
 
 
-def unigram_nll(store: Store) -> float:
-    """The entropy, in nats a token, of a store's target tokens, EOS counted; of a large store of its first million."""
+def unigram_nll(store: Store, *, has_ends: bool = True) -> float:
+    """The entropy, in nats a token, of a store's target tokens (or labels); of a large store of its first million.
+
+    With ``has_ends`` EOS counts, as where the ends of texts are predicted.
+    """
     ids = np.asarray(store.target_ids[:UNIGRAM_TOKENS])
     num_sentences = int(np.searchsorted(store.target_offsets, len(ids), side="right")) - 1
-    counts = np.append(np.bincount(ids), num_sentences).astype(np.float64)
+    counts = np.append(np.bincount(ids), num_sentences * has_ends).astype(np.float64)
     probabilities = counts[counts > 0] / counts.sum()
     return float(-(probabilities * np.log(probabilities)).sum())
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from headway.checkpoint.keep import HIGHER_IS_BETTER
-from headway.checkpoint.state import Scores
+from headway.checkpoint.state import Progress, Scores
 from headway.config.train_config import TrainConfig
 from headway.data.loader import Position, batches
 from headway.data.segmentation import Segmentation
@@ -36,6 +36,7 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
     """Train until the recipe's end, or until asked to stop: then the state is saved and Interrupted comes last."""
     train, group = session.config.train, session.group
     clock = Clock(session.progress.seconds, time.monotonic())
+    epoch_steps = None if train.max_epochs is None else len(session.first_epoch())
     objective = training_objective(train, session.prepared.source_tokenizer)
     watchdog = Watchdog(session)
     yield from watchdog.begin()
@@ -71,11 +72,13 @@ def run_steps(session: Session, should_stop: ShouldStop) -> Iterator[Event]:
         if session.average is not None:
             session.average.update(step)
         _advance(session, step, position=position, seconds=clock.seconds())
-        done = _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin)
+        left = seconds_left(session.progress, train, epoch_steps=epoch_steps)
+        done = _step_done(session, result, rate=rate, step_seconds=time.monotonic() - begin, left=left)
         watchdog.step(done)
         yield done
         yield from _after_step(session, clock, watchdog)
         if group.any(should_stop()):
+            session.check_finite()
             yield Saved(step, session.save())
             yield Interrupted(step)
             return
@@ -104,6 +107,8 @@ def _after_step(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[
     step, train = session.progress.step, session.config.train
     validates = step % train.validate_every == 0
     checkpoints = step % train.checkpoint_every == 0
+    if validates or checkpoints:
+        session.check_finite()
     if validates:
         yield from _validate(session, clock, watchdog)
     if checkpoints or validates:
@@ -114,6 +119,7 @@ def _last(session: Session, clock: Clock, watchdog: Watchdog) -> Iterator[Event]
     """The last step is always validated and kept."""
     step = session.progress.step
     if not any(scores.step == step for scores in session.progress.validations):
+        session.check_finite()
         yield from _validate(session, clock, watchdog)
         yield from _checkpoint(session, clock)
 
@@ -171,7 +177,7 @@ def _is_stale(validations: tuple[Scores, ...], train: TrainConfig) -> bool:
     return sum(scores.step > train.warmup_steps for scores in since) >= train.patience
 
 
-def _step_done(session: Session, result: StepResult, *, rate: float, step_seconds: float) -> StepDone:
+def _step_done(session: Session, result: StepResult, *, rate: float, step_seconds: float, left: float) -> StepDone:
     progress = session.progress
     return StepDone(
         step=progress.step,
@@ -183,18 +189,19 @@ def _step_done(session: Session, result: StepResult, *, rate: float, step_second
         tokens_per_second=result.num_tokens / step_seconds,
         padding=1.0 - result.num_tokens / result.num_padded_tokens,
         seconds=progress.seconds,
-        seconds_left=_seconds_left(session),
+        seconds_left=left,
     )
 
 
-def _seconds_left(session: Session) -> float:
-    """Until the first of the recipe's ends, at the speed so far (validations counted)."""
-    train, progress = session.config.train, session.progress
-    a_step = progress.seconds / progress.step
-    left = (train.max_steps - progress.step) * a_step
+def seconds_left(progress: Progress, train: TrainConfig, *, epoch_steps: int | None = None) -> float:
+    """Until the first of the recipe's ends, at the speed so far (validations counted), after a step at least.
+
+    ``epoch_steps``: the steps of an epoch, wanted where the recipe has ``max_epochs``.
+    """
+    last = train.max_steps
+    if train.max_epochs is not None and epoch_steps is not None:
+        last = min(last, train.max_epochs * epoch_steps)
+    left = (last - progress.step) * progress.seconds / progress.step
     if train.max_minutes is not None:
         left = min(left, 60 * train.max_minutes - progress.seconds)
-    if train.max_epochs is not None and progress.epoch > 0:
-        an_epoch = progress.seconds / progress.epoch
-        left = min(left, train.max_epochs * an_epoch - progress.seconds)
     return max(0.0, left)

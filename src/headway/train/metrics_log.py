@@ -58,7 +58,8 @@ def _records(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _belongs(record: dict[str, Any], done: Mapping[str, Collection[int]]) -> bool:
-    return record.get("step") in done.get(str(record.get("event")), ())
+    step = record.get("step")
+    return isinstance(step, int) and step in done.get(str(record.get("event")), ())
 
 
 def _object(line: str) -> dict[str, Any] | None:

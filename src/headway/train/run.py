@@ -1,19 +1,20 @@
 """The whole of a run: prepare, train or go on, average, evaluate, write the model folder."""
 
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from headway.checkpoint.lock import locked
 from headway.checkpoint.run_folder import RECIPE_FILE
-from headway.checkpoint.state import Progress, TrainingState, load_state, state_files
+from headway.checkpoint.state import Progress, TrainingState, load_state, newest_progress, state_files
+from headway.config.learning_rate import FALLING
 from headway.config.load import Change, difference, load, to_toml
 from headway.config.schema import RunConfig
 from headway.data.batch import Batch
-from headway.data.batching import Step, plan_epoch
 from headway.data.loader import collate
 from headway.data.prepare import prepare
 from headway.data.prepared import Prepared, read_prepared
@@ -30,7 +31,7 @@ from headway.train.memory import settle_memory
 from headway.train.metrics_log import METRICS_FILE, MetricsLog
 from headway.train.objectives import training_objective
 from headway.train.precision import settle_precision
-from headway.train.schedule import UP_TO_THE_END, early_end
+from headway.train.schedule import early_end
 from headway.train.session import Session, check_fit, open_session
 from headway.train.threads import settle_threads
 
@@ -109,7 +110,7 @@ def _train(
         yield event
         if isinstance(event, Interrupted):
             return
-    yield from finish(session, out_dir, should_stop)
+    yield from finish(session, out_dir, should_stop=should_stop)
 
 
 def _begin(
@@ -126,20 +127,36 @@ def _begin(
         yield from _check_recipe(config, folder / RECIPE_FILE)
     yield Stage("preparing the data")
     vocabulary = None if parent is None else vocabulary_of(parent, config.train.extend_vocabulary)
-    heard = _stop_when_asked(should_stop)
-    prepared = prepare(config, data_dir, folder / "data", vocabulary=vocabulary, on_progress=heard)
+    prepared = prepare(
+        config,
+        data_dir,
+        folder / "data",
+        vocabulary=vocabulary,
+        on_progress=_stop_when_asked(should_stop),
+        check=partial(_check_data, config, None if fresh else folder),
+    )
     yield DataReady(prepared)
     if not config.data.target_language and config.reads == "pairs" and not config.is_parser:
         yield Notice(
             "data.target_language is empty, so BLEU takes the tokenizer of European languages; "
             "set it (zh, ja ...) where words have no spaces between them"
         )
-    check_fit(config, prepared)
     if fresh:  # not before: where the new recipe or its text is at fault, the earlier run stays
         _forget(folder)
     with replace_file(folder / RECIPE_FILE) as file:
         file.write(to_toml(config).encode("utf-8"))
     return prepared
+
+
+def _check_data(config: RunConfig, folder: Path | None, prepared: Prepared) -> None:
+    """Refuse data that training would fail on, or that are not those of the run in ``folder``, before they are there.
+
+    ConfigError and TextError as ``check_fit``, CheckpointError for training files that have changed.
+    """
+    check_fit(config, prepared)
+    progress = None if folder is None else newest_progress(folder / "states")
+    if folder is not None and progress is not None:
+        _check_digest(progress, folder, digest=prepared.report.digest)
 
 
 def _prepared(folder: Path) -> Prepared:
@@ -198,7 +215,7 @@ def _forget(folder: Path) -> None:
 
 def recipe_changes(config: RunConfig, path: Path) -> list[Change]:
     """Keys that shape the weights and differ from the recipe in ``path``; none where there is no such file."""
-    free = HORIZON_KEYS - ({"train.max_steps"} if config.train.schedule in UP_TO_THE_END else set())
+    free = HORIZON_KEYS - ({"train.max_steps"} if config.train.schedule in FALLING else set())
     return [change for change in _differences(config, path) if not {change.key, _section(change)} & free]
 
 
@@ -261,8 +278,8 @@ def _open(
     )
     told += _settle(session, is_new=state is None, group=group)
     if config.train.microbatch_tokens and group.world_size > 1:
-        told += idle_notice(_first_epoch(session), group.world_size)
-    told += early_end(config.train, epoch_steps=lambda: len(_first_epoch(session)))
+        told += idle_notice(session.first_epoch(), group.world_size)
+    told += early_end(config.train, epoch_steps=lambda: len(session.first_epoch()))
     if state is not None:
         session.drop_weights()  # a kill may have come between the state and this
     return session, [Notice(text) for text in (*notices, *told, *session.frozen)]
@@ -301,25 +318,19 @@ def _check_state(state: TrainingState | None, folder: Path, *, digest: str, grou
             f"train/run: the newest training states in {folder / 'states'}, as the ranks see them, are of the steps "
             f"{', '.join(map(str, steps))} (-1: none); wanted the same. Put --out on a disk that all see alike"
         )
-    if state is not None and state.progress.data_digest != digest:
+    if state is not None:
+        _check_digest(state.progress, folder, digest=digest)
+
+
+def _check_digest(progress: Progress, folder: Path, *, digest: str) -> None:
+    if progress.data_digest != digest:
         raise CheckpointError(
-            f"train/run: the training files of {folder.parent} have changed since step {state.progress.step}. "
+            f"train/run: the training files of {folder.parent} have changed since step {progress.step}. "
             "Remedy: restore them to go on, add --fresh to begin anew, or take another --out"
         )
 
 
 def _typical_batch(session: Session) -> Batch:
     """A microbatch of middling length, to time the number formats with."""
-    steps = _first_epoch(session)
+    steps = session.first_epoch()
     return collate(session.store, steps[len(steps) // 2][0])
-
-
-def _first_epoch(session: Session) -> Sequence[Step]:
-    train = session.config.train
-    return plan_epoch(
-        session.store,
-        batch_tokens=train.batch_tokens,
-        microbatch_tokens=session.microbatch_tokens,
-        seed=train.seed,
-        epoch=0,
-    )

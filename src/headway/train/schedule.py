@@ -4,10 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from headway.config.learning_rate import peak_rate
+from headway.config.learning_rate import FALLING, peak_rate
 from headway.config.train_config import TrainConfig
-
-UP_TO_THE_END = ("linear", "cosine")  # schedules that max_steps shapes
 
 
 class Schedule(Protocol):
@@ -65,7 +63,7 @@ def early_end(train: TrainConfig, *, epoch_steps: Callable[[], int]) -> list[str
 
     ``epoch_steps`` counts the steps of an epoch, and is asked only where that matters.
     """
-    if train.schedule not in UP_TO_THE_END:
+    if train.schedule not in FALLING:
         return []
     ends: list[str] = []
     if train.max_epochs is not None and (steps := train.max_epochs * epoch_steps()) < train.max_steps:

@@ -1,6 +1,7 @@
 """A run under way: the model, its optimizer, where the run stands, and its files."""
 
-from collections.abc import Generator, Mapping
+import math
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from headway.checkpoint.keep import remove_others, save_weights, steps_to_keep
 from headway.checkpoint.run_folder import longest_source, real_model
 from headway.checkpoint.state import Progress, TrainingState, save_state
 from headway.config.model_config import ModelConfig
 from headway.config.schema import RunConfig
+from headway.data.batching import Step, plan_epoch
 from headway.data.prepare import Prepared
 from headway.data.segmentation import Segmentation
 from headway.data.store import Store
@@ -22,18 +25,19 @@ from headway.model.build import build_model, export_weights, load_weights
 from headway.model.token_model import TokenModel
 from headway.train.adapt import with_own_classes
 from headway.train.distributed import ALONE, Group, is_sharded
+from headway.train.division import longest_pair
 from headway.train.freeze import freeze
 from headway.train.low_rank import add_low_rank, has_low_rank, merged_weights
 from headway.train.moving_average import MovingAverage
 from headway.train.optimizer import Optimizer, build_optimizer, counted_weights, export_moments, load_moments
 from headway.train.schedule_free import ScheduleFree
-from headway.train.sharding import shard, whole_weights
+from headway.train.sharding import shard, whole, whole_weights
 from headway.translate.backend import choose_device
 
 
 @dataclass
 class Session:
-    """Everything a run has in its hands. Only ``progress`` is replaced while it goes on."""
+    """Everything a run has in its hands. ``progress`` is replaced while it goes on, and the model once it is over."""
 
     config: RunConfig
     folder: Path  # of the training files, inside the model folder
@@ -69,6 +73,17 @@ class Session:
         """The most that one forward and backward holds: the recipe's, or what the number of processes asks for."""
         return self.config.train.microbatch_tokens or self.progress.microbatch_tokens
 
+    def first_epoch(self) -> Sequence[Step]:
+        """The steps of the first epoch; others have about as many."""
+        train = self.config.train
+        return plan_epoch(
+            self.store,
+            batch_tokens=train.batch_tokens,
+            microbatch_tokens=self.microbatch_tokens,
+            seed=train.seed,
+            epoch=0,
+        )
+
     @property
     def is_sharded(self) -> bool:
         """Whether each rank holds a part of every parameter only."""
@@ -103,6 +118,16 @@ class Session:
         """Training is over: the model becomes the one that counts."""
         self.model = self.whole_model()
         self.is_settled = True
+
+    def check_finite(self) -> None:
+        """Raise TrainingError where the last update has left weights that are not finite: such a state is not kept."""
+        norm = whole(get_total_norm(self.model.parameters())).item()
+        if not math.isfinite(norm):
+            raise TrainingError(
+                f"train/session: after step {self.progress.step:,} the norm of all weights is {norm}, though loss and "
+                "gradient were finite: the update was too large. The last training state is good. Remedy: lower "
+                "train.learning_rate or raise train.warmup_steps; or set train.clip_norm = 1.0"
+            )
 
     def save(self) -> Path:
         """Write the training state of this moment: all ranks call this, the first one writes."""
@@ -237,10 +262,11 @@ def check_fit(config: RunConfig, prepared: Prepared) -> None:
     """Refuse what would fail only after a run has begun.
 
     Raises TranslationError for a device that is not there, TextError for BPE-dropout with a vocabulary (of train.init)
-    that has no merges, ConfigError for a sentence longer than a learned table.
+    that has no merges, ConfigError for a sentence longer than a learned table, or than a step or microbatch may be.
     """
     choose_device(config.train.device)
     Segmentation.of(config, prepared)
+    _check_budgets(config, longest_pair(prepared.store("train")))
     model = config.model
     if model.positions != "learned":
         return
@@ -251,3 +277,14 @@ def check_fit(config: RunConfig, prepared: Prepared) -> None:
             f"{model.max_positions:,} and model.positions learned. Set model.max_positions to {longest} or more, or "
             f"data.max_tokens to {model.max_positions} or less."
         )
+
+
+def _check_budgets(config: RunConfig, longest: int) -> None:
+    train = config.train
+    budgets = {"train.batch_tokens": train.batch_tokens, "train.microbatch_tokens": train.microbatch_tokens}
+    for name, budget in budgets.items():
+        if budget is not None and longest > budget:
+            raise ConfigError(
+                f"train/session: the longest sentence of the training text has {longest:,} tokens, EOS counted; "
+                f"{name} is {budget:,}. Set {name} to {longest} or more, or data.max_tokens to {budget} or less."
+            )

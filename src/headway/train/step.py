@@ -2,14 +2,15 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from headway.data.batch import Batch
-from headway.errors import TrainingError
+from headway.errors import TrainingError, is_out_of_memory
 from headway.model.token_model import TokenModel
 from headway.train.distributed import ALONE, Group, is_sharded
 from headway.train.objective import Objective
@@ -46,7 +47,7 @@ def train_step(
 
     However the step's sentences are spread over microbatches, the gradient is the same (dropout apart: its masks come
     from (seed, step, number of the microbatch), so a resumed run repeats them, and several processes, each with its
-    share, equal one). TrainingError before anything has moved when loss or gradient is not finite.
+    share, equal one). TrainingError before anything has moved when loss or gradient is not finite, or memory runs out.
     """
     first, *_ = model.parameters()
     shares = group.world_size if is_sharded(first) else 1  # sharded gradients are means over the ranks, wanted are sums
@@ -55,8 +56,9 @@ def train_step(
     optimizer.zero_grad()
     for index, batch in enumerate(batches):
         torch.manual_seed(microbatch_seed(seed, step, group.rank + index * group.world_size))
-        loss_and_nll = objective.sums(model, batch.to(first.device), precision=precision)
-        (loss_and_nll[0] / (num_predictions / shares)).backward()
+        with _told_where_memory_ends(step, batch):
+            loss_and_nll = objective.sums(model, batch.to(first.device), precision=precision)
+            (loss_and_nll[0] / (num_predictions / shares)).backward()
         sums += loss_and_nll.detach().double().cpu()
     group.sum_gradients(model.parameters())
     loss, nll = (group.sum(sums) / num_predictions).tolist()
@@ -76,6 +78,22 @@ def train_step(
         num_tokens=num_tokens,
         num_padded_tokens=num_padded_tokens,
     )
+
+
+@contextmanager
+def _told_where_memory_ends(step: int, batch: Batch) -> Generator[None]:
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        rows, length = batch.source_BS.shape[0], max(batch.source_BS.shape[1], batch.target_in_BT.shape[1])
+        raise TrainingError(
+            f"train/step: step {step:,}: memory ran out on a microbatch of {rows:,} sentences of up to {length:,} "
+            f"tokens, {rows * length:,} in all. The weights have not moved and the last training state is good. "
+            f"Remedy: set train.microbatch_tokens to {max(rows * length // 2, length):,} or less, which computes the "
+            "same steps in smaller parts; it begins a run anew (--fresh)"
+        ) from error
 
 
 def microbatch_seed(seed: int, step: int, index: int) -> int:

@@ -54,4 +54,7 @@ def _seconds_with(threads: int, model: TokenModel, batch: Batch, objective: Obje
 
 def _load() -> float:
     """The system's load over the last minute; 0 where the system does not tell."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return 0.0

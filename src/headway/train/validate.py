@@ -11,6 +11,7 @@ from headway.checkpoint.state import Scores
 from headway.data.batching import plan
 from headway.data.loader import collate
 from headway.data.store import Store
+from headway.errors import TrainingError
 from headway.metrics.translation import score_translations
 from headway.model.language_model import LanguageModel
 from headway.model.text_encoder import TextEncoder
@@ -43,24 +44,24 @@ class TextLoss(NamedTuple):
 class Seen:
     """What the watchdog looks at beside the scores: the texts, and what only a validation can count."""
 
-    sources: Sequence[str]
-    references: Sequence[str]
-    translations: Sequence[str]
     nll: float  # nats a target token
     accuracy: float
-    length_ratio: float  # tokens of translations by those of references, as BLEU counts
-    cut: int  # translations that reached the length limit
-    unknown: int  # sources with tokens that the vocabulary lacks
-    focus: Focus | None  # None: no text is of a length that tells
+    sources: Sequence[str] = ()  # empty, all three: the model writes no outputs
+    references: Sequence[str] = ()
+    translations: Sequence[str] = ()
+    length_ratio: float = 0.0  # tokens of translations by those of references, as BLEU counts
+    cut: int = 0  # translations that reached the length limit
+    unknown: int = 0  # sources with tokens that the vocabulary lacks
+    focus: Focus | None = None  # None: no text is of a length that tells
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Scores of the model as it stands, a few of its translations, and what there is to judge them by."""
+    """Scores of the model as it stands, what there is to judge them by, and a few of its translations."""
 
     scores: Scores
+    seen: Seen
     samples: tuple[Sample, ...] = ()
-    seen: Seen | None = None
 
 
 def validate(session: Session) -> Validation:
@@ -102,17 +103,17 @@ def validate(session: Session) -> Validation:
         else None,
     )
     seen = Seen(
-        sources,
-        references,
-        translations,
-        nll=nll,
-        accuracy=accuracy,
+        nll,
+        accuracy,
+        sources=sources,
+        references=references,
+        translations=translations,
         length_ratio=scores.length_ratio,
         cut=sum(is_cut for _, is_cut, _ in found),
         unknown=sum(has_unknown for _, _, has_unknown in found),
         focus=focus,
     )
-    return Validation(group.share(measured), samples, seen)
+    return Validation(group.share(measured), seen, samples)
 
 
 def _outputs(
@@ -146,7 +147,7 @@ def _without_outputs(session: Session, model: TokenModel) -> Validation:
     found = session_losses(session, model, group=session.group)
     perplexity = math.exp(min(found.nll, 700.0))
     scores = Scores(step=session.progress.step, loss=found.loss, perplexity=perplexity, accuracy=found.accuracy)
-    return Validation(session.group.share(scores))
+    return Validation(session.group.share(scores), Seen(found.nll, found.accuracy))
 
 
 def session_translator(session: Session, model: TokenModel) -> Translator:
@@ -218,7 +219,7 @@ def store_losses(
 ) -> TextLoss:
     """Loss, likelihood and accuracy of any model and store; several processes divide the batches among them.
 
-    What a measure draws is the same at each call.
+    What a measure draws is the same at each call. Raises TrainingError where the loss is not finite.
     """
     model.eval()
     device = next(model.parameters()).device
@@ -232,7 +233,14 @@ def store_losses(
             sums, correct = measure.sums_and_correct(model, batch, precision=precision)
         totals += torch.cat((sums.double().cpu(), correct.double().cpu()[None]))
         num_predictions += measure.num_predictions(batch)
-    return TextLoss(*(group.sum(totals) / group.sum(torch.tensor(num_predictions))).tolist())
+    found = TextLoss(*(group.sum(totals) / group.sum(torch.tensor(num_predictions))).tolist())
+    if not math.isfinite(found.loss):
+        raise TrainingError(
+            f"train/validate: the loss of the validation text is {found.loss}; a finite number is wanted. The last "
+            "training state is good. Remedy: lower train.learning_rate or raise train.warmup_steps; or set "
+            "train.precision = float32"
+        )
+    return found
 
 
 def _sample_indices(num_sentences: int) -> list[int]:

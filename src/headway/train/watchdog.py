@@ -37,7 +37,8 @@ class Watchdog:
 
     def begin(self) -> list[Warned]:
         """What is known before the first step: training text that validation text is taken from. All ranks ask."""
-        trouble = overlap_trouble(self._session.prepared.report.validation_overlap)
+        session = self._session
+        trouble = overlap_trouble(session.prepared.report.validation_overlap, config=session.config)
         return self._session.group.share([] if trouble is None else self._told(0, {"overlap": trouble}))
 
     def step(self, event: StepDone) -> None:
@@ -47,11 +48,11 @@ class Watchdog:
 
     def look(self, validation: Validation) -> tuple[Signs | None, list[Warned]]:
         """The numbers of a validation, and what there is to say of them. All ranks ask."""
-        group, seen = self._session.group, validation.seen
-        return group.share(self._judge(validation, seen) if group.is_first and seen is not None else (None, []))
+        group = self._session.group
+        return group.share(self._judge(validation) if group.is_first else (None, []))
 
-    def _judge(self, validation: Validation, seen: Seen) -> tuple[Signs, list[Warned]]:
-        look = self._look(validation, seen)
+    def _judge(self, validation: Validation) -> tuple[Signs, list[Warned]]:
+        look = self._look(validation, validation.seen)
         told = self._told(look.signs.step, find(look))
         self._history.end_of_validation(look.signs)
         return look.signs, told
@@ -71,9 +72,11 @@ class Watchdog:
         report, scores = session.prepared.report, validation.scores
         counts = count_outputs(seen.sources, seen.references, seen.translations)
         apart = mismatch(seen.references, seen.translations, is_cased=not config.evaluate.lowercase)
-        words = words_of(seen.references, config.evaluate, target_language=config.data.target_language)
-        tokens = report.validation.target_tokens / max(report.validation.pairs, 1)
-        expected = expected_bleu(seen.accuracy, tokens=tokens, words=words)
+        words, expected = 0.0, 0.0
+        if seen.references:
+            words = words_of(seen.references, config.evaluate, target_language=config.data.target_language)
+            tokens = report.validation.target_tokens / max(report.validation.pairs, 1)
+            expected = expected_bleu(seen.accuracy, tokens=tokens, words=words)
         signs = Signs(
             step=scores.step,
             nll=seen.nll,
@@ -104,7 +107,7 @@ class Watchdog:
             mismatch=apart,
             overlap=report.validation_overlap,
             unigram=self._unigram,
-            uniform=math.log(report.target_vocab_size),
+            uniform=math.log(len(report.labels) or report.target_vocab_size),
             words=words,
             expected_bleu=expected,
             peak=peak_rate(session.model_config.d_model, config.train.warmup_steps, given=config.train.learning_rate),
@@ -112,4 +115,4 @@ class Watchdog:
 
     @cached_property
     def _unigram(self) -> float:
-        return unigram_nll(self._session.store)
+        return unigram_nll(self._session.store, has_ends=self._session.config.train.objective == "target")

@@ -8,6 +8,7 @@ import pytest
 from headway.cli.main import main
 from headway.config.load import load
 from headway.config.presets import TINY
+from headway.folder.contents import ModelFolder
 
 SMALL = (
     "model.d_model=8",
@@ -98,6 +99,18 @@ def test_what_a_recipe_gives_wins_but_for_its_preset(data, capsys):
     assert told(error, "model.d_ff")[1].startswith("as given")
     model = recipe(data).model
     assert (model.d_model, model.d_ff, model.num_heads, model.dropout, model.vocab_size) == (8, 13, 4, 0.4, 2000)
+
+
+def test_a_choice_outside_model_and_training_is_kept_too(data, capsys):
+    write(data, [("A dog. A cat.", "狗。猫。"), *PAIRS])
+    assert command(data) == 0
+    assert told(capsys.readouterr().err, "search.split_sentences")[0] == "true"
+    before = recipe(data)
+    assert before.search.split_sentences
+    assert command(data) == 0
+    assert "measured otherwise" not in capsys.readouterr().err
+    assert recipe(data) == before
+    assert ModelFolder.open(data / "run").config.search.split_sentences
 
 
 def test_a_run_goes_on_with_the_settings_it_began_with_until_it_is_forgotten(data, capsys):

@@ -5,7 +5,7 @@ import pytest
 
 from headway.checkpoint.keep import save_weights
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
-from headway.checkpoint.state import Progress, Scores, TrainingState, save_state
+from headway.checkpoint.state import Progress, Scores, TrainingState, load_state, save_state
 from headway.cli.main import main
 from headway.config.load import load_text, to_toml
 from headway.data.prepare import prepare
@@ -89,6 +89,23 @@ def test_the_mean_is_that_of_the_steps_asked_for(run, arguments, mean):
 @pytest.mark.parametrize("run", ["best"], indirect=True)
 def test_without_a_choice_the_recipe_s_is_taken(run):
     assert averaged(run)[0] == 9.0  # steps 7 and 11
+
+
+@pytest.mark.parametrize("run", ["best"], indirect=True)
+def test_steps_that_were_kept_and_not_validated_are_none_of_the_best(run):
+    """As where checkpoints lie between validations: training averages what it has, and so does the command."""
+    path = next((run / TRAINING_FOLDER / "states").iterdir())
+    state, _ = load_state(path.parent)
+    few = [scores for scores in state.progress.validations if scores.step == 11]
+    save_state(path.parent, TrainingState(state.progress.model_copy(update={"validations": tuple(few)}), state.tensors))
+    assert averaged(run)[0] == 11.0
+
+
+def test_weights_are_not_averaged_beside_the_vocabulary_of_other_data(run, capsys):
+    (run.parent / "a.de").write_text("".join(f"Reihe {number}\n" for number in range(101)), encoding="utf-8")
+    prepare(load_text(RECIPE.replace("AVERAGE", "last")), run.parent, run / TRAINING_FOLDER / "data")
+    error = refused(capsys, run)
+    assert "is not what the run was trained on until step 13, so its vocabulary is another" in error
 
 
 def test_the_folder_is_complete_and_tells_its_steps(run, capsys):

@@ -151,8 +151,12 @@ def test_a_fault_of_ours_is_not_hidden(failing):
         main(["describe"])
 
 
-def test_not_enough_memory_is_one_line(failing, capsys):
-    failing(MemoryError())
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError("CUDA out of memory")],
+)
+def test_not_enough_memory_is_one_line(failing, capsys, error):
+    failing(error)
     assert main(["describe"]) == 2
     assert failure(capsys).startswith("headway: error: not enough memory")
 

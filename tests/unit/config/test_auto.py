@@ -344,6 +344,7 @@ def test_muon_has_one_rate_whatever_the_width_and_the_warm_up(facts, overrides):
         (SMALL, ("train.schedule=constant",), (400, 0.004, "constant", "bleu")),
         (SMALL, ("train.schedule=cosine",), (400, 0.004, "cosine", "none")),
         (SMALL, ("train.early_stopping=chrf",), (400, 0.004, "linear", "chrf")),
+        (LARGE, ("train.best_by=chrf",), (2000, 0.0014, "noam", "chrf")),
         (SMALL, ("train.max_steps=2",), (1, 0.004, "linear", "none")),
         (SMALL, ("train.max_steps=1",), (1, 0.004, "noam", "bleu")),  # no step is left for a fall
         (SMALL, ("train.warmup_steps=90000",), (90_000, 0.004, "noam", "bleu")),
@@ -392,6 +393,25 @@ def test_a_given_value_that_is_none_is_left_for_the_schema_to_refuse(key, wrong)
     chosen = chosen_values(choose(corpus(1000), draft.given()))
     with pytest.raises(ConfigError, match=rf"--set {key}=.*: found"):
         draft.config(chosen)
+
+
+@pytest.mark.parametrize(("longest", "expected"), [(256, (1024, None)), (2000, (2000, None)), (9000, (9000, 9000))])
+def test_steps_have_room_for_the_longest_sentence_that_is_let_in(longest, expected):
+    facts = corpus(1000)
+    train = config_of(facts, f"data.max_tokens={longest}").train
+    assert (train.batch_tokens, train.microbatch_tokens) == expected
+    told = reason(facts, "train.batch_tokens", {"data.max_tokens": longest})
+    assert ("room for one sentence" in told) == (longest > 1024)
+
+
+def test_validations_that_would_be_far_apart_are_so_many_epochs_as_fit_between():
+    facts = corpus(30_000)  # an epoch of some 230 steps
+    given = {"train.max_steps": 400_000}
+    chosen = {choice.key: choice for choice in choose(facts, given)}["train.validate_every"]
+    epoch = int(chosen.reason.split("about ")[1].split()[0])
+    assert chosen.value % epoch == 0
+    assert 2500 - epoch < chosen.value <= 2500
+    assert chosen.reason.endswith("2,500 at most")
 
 
 def test_a_recipe_written_from_choices_is_a_plain_one():

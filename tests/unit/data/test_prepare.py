@@ -11,7 +11,7 @@ import pytest
 
 from headway.cli.reports import render_report
 from headway.config.schema import RunConfig
-from headway.data.prepare import prepare
+from headway.data.prepare import BESIDE, prepare
 from headway.data.prepared import Dropped, Prepared, read_prepared
 from headway.errors import CorpusError, DataError, HeadwayError
 
@@ -322,6 +322,26 @@ def test_an_error_in_the_input_leaves_what_was_prepared_before(tmp_path: Path) -
     assert _stages(_config(), tmp_path) == []
 
 
+@pytest.mark.parametrize("late", ["max_tokens", "line break", "check"])
+def test_an_error_that_is_found_last_of_all_leaves_it_too(tmp_path: Path, late: str) -> None:
+    _write(tmp_path, "train", _corpus(101))
+    prepare(_config(), tmp_path, tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    data: dict[str, Any] = {"max_tokens": 2} if late == "max_tokens" else {}
+    if late == "line break":
+        (tmp_path / "valid.jsonl").write_text('{"en": "a\\nb", "de": "c"}\n', encoding="utf-8")
+        data = {"validation_source": "valid.jsonl"}
+
+    def refuse(prepared: Prepared) -> None:
+        assert prepared.report.pairs_read == 101
+        if late == "check":
+            raise CorpusError("not these")
+
+    with pytest.raises((DataError, CorpusError), match=r"no train pair is left|found a line break|not these"):
+        prepare(_config(data=data, train={"seed": 7}), tmp_path, tmp_path / "out", check=refuse)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+
+
 def test_nothing_but_the_prepared_data_is_left_in_the_folder(tmp_path: Path) -> None:
     _write(tmp_path, "train", _corpus(101))
     prepare(_config(), tmp_path, tmp_path / "out")
@@ -418,7 +438,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from headway.config.schema import RunConfig
-from headway.data.prepare import prepare
+from headway.data.prepare import BESIDE, prepare
 from headway.errors import HeadwayError
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -484,10 +504,10 @@ def test_other_text_on_standard_input_is_known_by_its_digest(tmp_path: Path, mon
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
     _write(tmp_path, "train", _corpus(23))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / ".headway-0123456789abcdef.part").write_bytes(b"half")
+    (tmp_path / "out" / BESIDE).mkdir(parents=True)
+    (tmp_path / "out" / BESIDE / "half").write_bytes(b"half")
     prepare(_config(), tmp_path, tmp_path / "out")
-    assert not list((tmp_path / "out").glob("*.part"))
+    assert not (tmp_path / "out" / BESIDE).exists()
 
 
 def test_errors_of_preparing_are_one_line(tmp_path: Path) -> None:

@@ -30,9 +30,7 @@ def look_of(signs, *before, outputs=REFERENCES, bleu=50.0, words=5.0):
         history=history,
         signs=signs,
         scores=Scores(step=signs.step, loss=1.0, perplexity=1.5, bleu=bleu, chrf=20.0),
-        seen=Seen(
-            SOURCES, REFERENCES, outputs, nll=signs.nll, accuracy=0.9, length_ratio=1.0, cut=0, unknown=0, focus=None
-        ),
+        seen=Seen(signs.nll, 0.9, sources=SOURCES, references=REFERENCES, translations=outputs, length_ratio=1.0),
         counts=count_outputs(SOURCES, REFERENCES, outputs),
         mismatch=None,
         overlap=Overlap(num_pairs=11, pairs=0, sources=0, targets=0, examples=()),

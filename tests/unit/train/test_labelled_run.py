@@ -3,7 +3,7 @@
 import pytest
 import torch
 from train_letters import final_state, of_kind, run
-from train_text import LINES, chain, text_config, write_text
+from train_text import LABELLED_KEYS, LINES, PARTS, chain, text_config, write_labelled
 
 from headway.config.model_config import ModelConfig
 from headway.data.batch import Batch
@@ -17,41 +17,12 @@ from headway.train.labelled import LabelledTexts
 from headway.translate.classifier import TextClassifier
 from headway.translate.translator import Translator
 
-PARTS = ("train", "validation")
-KEYS = (
-    "model.architecture=encoder_only",
-    "model.num_encoder_layers=1",
-    "model.vocab_size=17",
-    "model.dropout=0.0",
-    "train.objective=labels",
-    "train.best_by=accuracy",
-    "train.average=none",
-    "data.format=tsv",
-    "data.train_source=train.tsv",
-    "data.validation_source=validation.tsv",
-    "data.source_field=2",
-    "data.target_field=1",
-    "train.max_steps=60",
-    "train.batch_tokens=200",
-    "train.validate_every=20",
-)
-
-
-def write_labelled(folder):
-    """Chains of letters; the label says whether the first letter is one of a, b, c."""
-    write_text(folder, lines=120)
-    for part in PARTS:
-        texts = (folder / f"{part}.txt").read_text().split("\n")[:-1]
-        rows = [f"{'early' if text[0] in 'abc' else 'late letter'}\t{text}\n" for text in texts]
-        (folder / f"{part}.tsv").write_text("".join(rows))
-    return folder
-
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labelled")
     data = write_labelled(folder / "data")
-    return folder / "m", data, run(text_config(*KEYS), data, folder / "m")
+    return folder / "m", data, run(text_config(*LABELLED_KEYS), data, folder / "m")
 
 
 def test_labels_are_ids_behind_the_control_tokens(trained):
@@ -100,7 +71,7 @@ def test_a_label_depends_on_its_text_alone(trained):
 def test_a_text_longer_than_the_positions_is_cut_and_flagged(trained, tmp_path):
     _, data, _ = trained
     keys = ("model.positions=learned", "model.max_positions=19", "train.max_steps=1")
-    run(text_config(*KEYS, *keys), data, tmp_path / "m")
+    run(text_config(*LABELLED_KEYS, *keys), data, tmp_path / "m")
     classifier = TextClassifier.from_folder(tmp_path / "m")
     text = "a b c d e f g " * 5
     long, short = classifier.classify([text, "a b c"])
@@ -111,8 +82,8 @@ def test_a_text_longer_than_the_positions_is_cut_and_flagged(trained, tmp_path):
 
 def test_stopped_and_resumed_is_never_stopped_bit_for_bit(trained, tmp_path):
     out, data, _ = trained
-    run(text_config(*KEYS), data, tmp_path / "m", stop_at=31)
-    run(text_config(*KEYS), data, tmp_path / "m")
+    run(text_config(*LABELLED_KEYS), data, tmp_path / "m", stop_at=31)
+    run(text_config(*LABELLED_KEYS), data, tmp_path / "m")
     assert final_state(tmp_path / "m") == final_state(out)
 
 
@@ -120,14 +91,16 @@ def test_stopped_and_resumed_is_never_stopped_bit_for_bit(trained, tmp_path):
 def test_a_run_begins_with_a_pre_trained_encoder_and_its_own_classes(trained, tmp_path, next_sentence):
     _, data, _ = trained
     before = (
-        *KEYS[:3],
+        *LABELLED_KEYS[:3],
         "train.objective=masked",
         f"train.next_sentence={next_sentence}",
         f"data.format={'consecutive' if next_sentence == 'true' else 'text'}",
         "train.max_steps=2",
     )
     run(text_config(*before), data, tmp_path / "pre")
-    config = text_config(*KEYS, f"train.init={tmp_path / 'pre'}", "train.max_steps=1", "train.learning_rate=1e-9")
+    config = text_config(
+        *LABELLED_KEYS, f"train.init={tmp_path / 'pre'}", "train.max_steps=1", "train.learning_rate=1e-9"
+    )
     run(config, data, tmp_path / "fine")
     pre, fine = (ModelFolder.open(tmp_path / name) for name in ("pre", "fine"))
     assert fine.source_tokenizer.to_json() == pre.source_tokenizer.to_json()
@@ -160,10 +133,10 @@ def test_labels_that_cannot_be_learnt_or_were_not_are_named(trained, tmp_path):
     out, data, _ = trained
     (data / "one.tsv").write_text("".join(f"early\ta b {'c' * place}\n" for place in range(1, 9)))
     with pytest.raises(DataError, match=r"the training text has 1 different label\(s\) \('early' \.\.\.\)"):
-        run(text_config(*KEYS, "data.train_source=one.tsv"), data, tmp_path / "m")
+        run(text_config(*LABELLED_KEYS, "data.train_source=one.tsv"), data, tmp_path / "m")
     (data / "other.tsv").write_text("never\ta b c\n")
     with pytest.raises(DataError, match="found the label 'never', which the training text lacks; it has 'early'"):
-        run(text_config(*KEYS, "data.validation_source=other.tsv"), data, tmp_path / "m")
+        run(text_config(*LABELLED_KEYS, "data.validation_source=other.tsv"), data, tmp_path / "m")
     with pytest.raises(MetricError, match="found the label 'never', which the model does not know"):
         TextClassifier.from_folder(out).measure(["a b"], ["never"])
     with pytest.raises(TranslationError, match="Use it with `headway classify`"):
@@ -179,6 +152,6 @@ def test_short_labels_of_long_texts_are_no_fault(tmp_path):
     for part in PARTS:
         rows = [f"{place % 2}\t{chain(random, 60)}\n" for place in range(LINES)]
         (data / f"{part}.tsv").write_text("".join(rows))
-    run(text_config(*KEYS, "train.max_steps=1"), data, tmp_path / "m")
+    run(text_config(*LABELLED_KEYS, "train.max_steps=1"), data, tmp_path / "m")
     report = read_prepared(tmp_path / "m" / "training" / "data").report
     assert (report.pairs_clean, report.train.pairs) == (LINES, LINES)

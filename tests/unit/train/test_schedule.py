@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from headway.config.learning_rate import FALLING
 from headway.config.train_config import TrainConfig
-from headway.train.schedule import SCHEDULES, UP_TO_THE_END, early_end, learning_rate, noam
+from headway.train.schedule import SCHEDULES, early_end, learning_rate, noam
 
 STEPS = st.integers(1, 3000)
 
@@ -84,7 +85,7 @@ def test_without_a_peak_every_schedule_has_the_paper_s_and_none_is_above_it_or_b
     )
 
 
-@pytest.mark.parametrize("name", UP_TO_THE_END)
+@pytest.mark.parametrize("name", FALLING)
 @given(step=STEPS, warmup_steps=STEPS, more=STEPS)
 def test_linear_and_cosine_fall_all_the_way_to_zero_at_the_last_step(name, step, warmup_steps, more):
     end = warmup_steps + more
@@ -94,7 +95,7 @@ def test_linear_and_cosine_fall_all_the_way_to_zero_at_the_last_step(name, step,
     assert learning_rate(step, train, d_model=7) > learning_rate(step + 1, train, d_model=7)
 
 
-@pytest.mark.parametrize("name", UP_TO_THE_END)
+@pytest.mark.parametrize("name", FALLING)
 @pytest.mark.parametrize("max_steps", [3999, 4000])
 def test_a_fall_without_a_step_to_fall_in_is_refused(name, max_steps):
     with pytest.raises(ValidationError, match=rf"warmup_steps \(4,000\) to max_steps \({max_steps:,}\)"):

@@ -152,6 +152,34 @@ def test_a_loss_that_is_not_finite_stops_before_anything_moves(precision):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("MPS backend out of memory (MPS allocated: 17.9 GB)"),
+    ],
+    ids=["Python", "CPU", "CUDA", "MPS"],
+)
+def test_memory_that_runs_out_is_told_with_the_microbatch_and_what_to_set(error):
+    def fail(model, batch, *, precision):
+        raise error
+
+    model, adam = model_and_adam()
+    with pytest.raises(TrainingError, match=r"step 3: .*4 sentences of up to 12 tokens, 48 in all.*_tokens to 24 or"):
+        update(model, adam, [batch_of(range(4))], step=3, objective=Told(fail))
+
+
+def test_any_other_error_of_a_step_stays_what_it_is():
+    def fail(model, batch, *, precision):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    model, adam = model_and_adam()
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        update(model, adam, [batch_of(range(4))], objective=Told(fail))
+
+
 def test_a_gradient_that_is_not_finite_stops_too_though_the_loss_is():
     model, adam = model_and_adam()
     update(model, adam, [batch_of([0, 1])])

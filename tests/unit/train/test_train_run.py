@@ -9,18 +9,22 @@ import torch
 from train_letters import PAIRS, final_state, letters_config, of_kind, run, write_corpus
 
 from headway.checkpoint.keep import weights_path
-from headway.checkpoint.state import Scores
+from headway.checkpoint.state import Progress, Scores, load_state
+from headway.config.train_config import TrainConfig
 from headway.data.batching import plan
 from headway.data.loader import collate
 from headway.data.prepared import read_prepared
-from headway.errors import TrainingError
+from headway.errors import ConfigError, TrainingError
 from headway.folder.contents import ModelFolder
 from headway.folder.weights import read_weights
 from headway.model.build import build_transformer, load_weights
 from headway.train import finish, loop
 from headway.train.events import Finished, Interrupted, Notice, Started, StepDone, Validated
 from headway.train.loss import smoothed_loss
-from headway.train.validate import Validation
+from headway.train.step import train_step
+from headway.train.validate import Seen, Validation
+
+UNREMARKABLE = Seen(1.0, 0.5, length_ratio=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +125,7 @@ def test_the_average_is_taken_where_it_validates_at_least_as_well(
     def scores(session, step):
         value = values.get(step, 3.0 if by == "loss" else 29.0)
         plain = {"loss": 2.0, "bleu": 1.0, "chrf": 1.0, by: value}
-        return Validation(Scores(step=session.progress.step, perplexity=7.0, **plain))
+        return Validation(Scores(step=session.progress.step, perplexity=7.0, **plain), UNREMARKABLE)
 
     monkeypatch.setattr(loop, "validate", lambda session: scores(session, session.progress.step))
     monkeypatch.setattr(finish, "validate", lambda session: scores(session, 0))
@@ -147,6 +151,40 @@ def test_no_average_keeps_the_best_step(data, tmp_path):
         assert array.tobytes() == wanted[name].tobytes()
 
 
+@pytest.mark.parametrize(
+    ("limits", "epoch_steps", "left"),
+    [
+        ({"max_steps": 400}, None, 2010.0),
+        ({"max_steps": 400, "max_epochs": 2}, 100, 10.0),
+        ({"max_steps": 400, "max_epochs": 5}, 100, 2010.0),
+        ({"max_steps": 400, "max_epochs": 2}, 90, 0.0),
+        ({"max_steps": 400, "max_minutes": 40.0}, None, 410.0),
+    ],
+)
+def test_the_time_left_is_that_of_the_first_end_by_hand(limits, epoch_steps, left):
+    progress = Progress(
+        step=199, epoch=1, epoch_step=99, seconds=1990.0, precision="float32", threads=1, data_digest=""
+    )
+    train = TrainConfig(warmup_steps=1, **limits)
+    assert loop.seconds_left(progress, train, epoch_steps=epoch_steps) == pytest.approx(left)
+
+
+def test_weights_that_an_update_made_infinite_are_neither_validated_nor_kept(data, tmp_path, monkeypatch):
+    def overflow(model, *arguments, **settings):
+        result = train_step(model, *arguments, **settings)
+        if settings["step"] == 8:
+            with torch.no_grad():
+                next(iter(model.parameters()))[0, 0] = math.inf
+        return result
+
+    monkeypatch.setattr(loop, "train_step", overflow)
+    with pytest.raises(TrainingError, match=r"after step 8 the norm of all weights is (inf|nan).*last training state"):
+        run(letters_config(), data, tmp_path)
+    state, _ = load_state(tmp_path / "training" / "states")
+    assert state.progress.step == 5
+    assert all(np.isfinite(array).all() for array in state.tensors.values())
+
+
 STOPS_EARLY = ("train.early_stopping=loss", "train.best_by=loss", "train.patience=2", "train.validate_every=3")
 
 
@@ -157,7 +195,7 @@ def falling(monkeypatch, losses):
         loop,
         "validate",
         lambda session: Validation(
-            Scores(step=session.progress.step, loss=next(answers), perplexity=7.0, bleu=1.0, chrf=1.0)
+            Scores(step=session.progress.step, loss=next(answers), perplexity=7.0, bleu=1.0, chrf=1.0), UNREMARKABLE
         ),
     )
 
@@ -307,3 +345,12 @@ def test_separate_vocabularies_train_stop_and_resume(data, tmp_path):
     assert run(config, data, tmp_path / "stopped", stop_at=7)[-1] == Interrupted(7)
     run(config, data, tmp_path / "stopped")
     assert final_state(tmp_path / "stopped") == final_state(tmp_path / "straight")
+
+
+@pytest.mark.parametrize("key", ["train.batch_tokens", "train.microbatch_tokens"])
+def test_a_sentence_longer_than_a_step_is_told_before_the_run_has_begun(data, tmp_path, key):
+    """So that the remedy, a larger step, is not refused as another recipe."""
+    with pytest.raises(ConfigError, match=rf"has 8 tokens, EOS counted; {key} is 7\. Set {key} to 8 or more"):
+        run(letters_config(f"{key}=7"), data, tmp_path)
+    assert not (tmp_path / "training" / "states").exists()
+    run(letters_config(f"{key}=8", "train.max_steps=6"), data, tmp_path)

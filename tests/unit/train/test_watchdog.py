@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 from train_letters import letters_config, of_kind, run
+from train_text import LABELLED_KEYS, text_config, write_labelled, write_text
 
+from headway.corpus.overlap import Overlap
 from headway.data.loader import collate
 from headway.data.prepared import read_prepared
 from headway.train import loop
@@ -19,6 +21,7 @@ from headway.train.events import Interrupted, StepDone, Validated, Warned
 from headway.train.history import History, Step
 from headway.train.kinds import KINDS
 from headway.train.look import unigram_nll
+from headway.train.text_faults import overlap_trouble
 from headway.train.validate import TextLoss
 from headway.translate.translation import Translation
 
@@ -385,6 +388,45 @@ def test_the_unigram_level_by_hand(tmp_path):
     store = SimpleNamespace(target_ids=ids, target_offsets=np.array([0, 1, 3]))
     # two EOS, two of 4, one of 5, among five tokens
     assert unigram_nll(store) == pytest.approx(-(0.8 * np.log(0.4) + 0.2 * np.log(0.2)))
+    assert unigram_nll(store, has_ends=False) == pytest.approx(-(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("text", "the training text holds 3 of 11 validation lines (27.3 %): validation scores"),
+        ("labels", "holds 3 of 11 validation texts with their labels (27.3 %) and 4 of the texts (36.4 %): "),
+        ("pairs", "holds 3 of 11 validation pairs (27.3 %) and 4 of their sources (36.4 %): "),
+    ],
+)
+def test_an_overlap_is_told_in_the_words_of_what_is_trained_on(kind, told):
+    config = letters_config() if kind == "pairs" else text_config()
+    if kind == "labels":
+        config = text_config("model.architecture=encoder_only", "train.objective=labels", "train.best_by=accuracy")
+    text = overlap_trouble(Overlap(num_pairs=11, pairs=3, sources=4, targets=3, examples=()), config=config).text
+    assert told in text
+    assert ("headway audit" in text) == (kind == "pairs")
+
+
+@pytest.mark.parametrize("kind", ["text", "labels"])
+def test_models_that_write_no_outputs_are_judged_by_their_losses_alone(tmp_path, kind):
+    """A rate far too high: told for a language model and a classifier, with signs in the log."""
+    settings = ["train.learning_rate=3.0", "train.max_steps=120", "train.validate_every=60", "train.average=none"]
+    if kind == "labels":
+        data = write_labelled(tmp_path / "data")
+        config = text_config(*LABELLED_KEYS, *settings)
+    else:
+        data = write_text(tmp_path / "data")
+        config = text_config(*settings)
+    run(config, data, tmp_path / "m")
+    lines = (tmp_path / "m" / "training" / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    (warning,) = [record for record in records if record["event"] == "warning"]
+    assert (warning["kind"], warning["step"]) == ("stuck", 60)
+    assert f"nats a {'label' if kind == 'labels' else 'token'}, no better than guessing" in warning["text"]
+    assert "source and target" not in warning["text"]
+    signs = [record["signs"] for record in records if record["event"] == "validation"]
+    assert [(each["step"], each["outputs"]) for each in signs] == [(60, 0), (120, 0)]
 
 
 def test_the_page_has_a_row_for_each_kind():

@@ -36,6 +36,25 @@ average_count = 2
 best_by = "loss"
 """
 
+PARTS = ("train", "validation")
+LABELLED_KEYS = (
+    "model.architecture=encoder_only",
+    "model.num_encoder_layers=1",
+    "model.vocab_size=17",
+    "model.dropout=0.0",
+    "train.objective=labels",
+    "train.best_by=accuracy",
+    "train.average=none",
+    "data.format=tsv",
+    "data.train_source=train.tsv",
+    "data.validation_source=validation.tsv",
+    "data.source_field=2",
+    "data.target_field=1",
+    "train.max_steps=60",
+    "train.batch_tokens=200",
+    "train.validate_every=20",
+)
+
 
 def chain(random: Random, length: int) -> str:
     """A string whose letters step forward by 1 or 3 in the alphabet a to g."""
@@ -62,3 +81,13 @@ def write_text(folder: Path, *, lines: int = LINES, seed: int = 5) -> Path:
 def text_config(*overrides: str):
     """The recipe with some keys changed."""
     return load_text(RECIPE, overrides=overrides)
+
+
+def write_labelled(folder: Path) -> Path:
+    """Chains of letters; the label says whether the first letter is one of a, b, c."""
+    write_text(folder, lines=120)
+    for part in PARTS:
+        texts = (folder / f"{part}.txt").read_text().split("\n")[:-1]
+        rows = [f"{'early' if text[0] in 'abc' else 'late letter'}\t{text}\n" for text in texts]
+        (folder / f"{part}.tsv").write_text("".join(rows))
+    return folder
