@@ -104,6 +104,12 @@ def prepare(
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def input_digest(config: RunConfig, data_dir: Path) -> str:
+    """The digest that ``prepare`` will give its result; empty where a file cannot be read twice, or is not there."""
+    check_settings(config)
+    return _digest(config, data_dir, _settings(config, None))
+
+
 def _checked(prepared: Prepared, check: Callable[[Prepared], None] | None) -> None:
     if check is not None:
         check(prepared)

@@ -7,12 +7,14 @@ from headway.paper.text_run import BASE, NUM_AVERAGED
 
 TEXT = f"Results are of single models that average the last {NUM_AVERAGED} checkpoints (base), or 20 (big): it helps."
 PROTOCOL = f"One run; the mean of the weights of its last {NUM_AVERAGED} checkpoints against the last of them."
-AGAINST = Against(
-    name="averaging",
-    text="the mean of the last checkpoints is better than the last",
-    these=(BASE, "average"),
-    those=(BASE, "last"),
-    quantities=(Quantity("BLEU", bleu, "above"), Quantity("perplexity", token_perplexity, "below")),
+AGAINST = (
+    Against(
+        name="averaging",
+        text="the mean of the last checkpoints is better than the last",
+        these=(BASE, "average"),
+        those=(BASE, "last"),
+        quantities=(Quantity("BLEU", bleu, "above"), Quantity("perplexity", token_perplexity, "below")),
+    ),
 )
 
 
@@ -20,7 +22,7 @@ def make(workshop: Workshop) -> StudyMaking:
     """Make the study; its last event is TableDone."""
     title = f"The mean of the last {NUM_AVERAGED} checkpoints against the last (Section 6.1)"
     names = {(BASE, "average"): f"mean of {NUM_AVERAGED}", (BASE, "last"): "last"}
-    return make_comparison("averaging", title, workshop, names=names, against=(AGAINST,), protocol=PROTOCOL)
+    return make_comparison("averaging", title, workshop, names=names, against=AGAINST, protocol=PROTOCOL)
 
 
 STUDY = Study(section="6.1", statement=TEXT, protocol=PROTOCOL, verdict=BY_PAIRS, make=make)

@@ -6,17 +6,16 @@ from statistics import fmean
 
 import numpy as np
 
-from headway.paper.difference import over_seeds, over_sentences
+from headway.paper.difference import SEEDS_FOR_SEEDS, over_runs
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
 from headway.paper.study import Rows, StudyMaking, Workshop, make_rows
 from headway.paper.table import Cell, Column, Row, Table
-from headway.paper.text_counts import Counts, accuracy, bleu, token_perplexity, word_perplexity
+from headway.paper.text_counts import accuracy, bleu, token_perplexity, word_perplexity
 from headway.paper.text_run import corpus_notes, counts_of, plan
-from headway.paper.verdict import Claim, Difference, Part, Side
+from headway.paper.verdict import Claim, Part, Side
 
-SEEDS_FOR_SEEDS = 3  # from so many on an interval is over seeds
-BY_PAIRS = "paired bootstrap over the same sentences; from 3 seeds on Student's interval over seeds"
+BY_PAIRS = f"paired bootstrap over the same sentences; from {SEEDS_FOR_SEEDS} seeds on Student's interval over seeds"
 Weights = tuple[str, str]  # a variant of the recipe, and which of its weights: their average, or the last
 COLUMNS: dict[Column, Callable[[np.ndarray], float]] = {
     Column("BLEU", is_printed=False): bleu,
@@ -91,18 +90,11 @@ def _values(rows: Rows, weights: Weights, seeds: range, value: Callable[[np.ndar
     return [value(counts.sum(axis=0)) for counts in counts_of(rows, variant, seeds, weights=kind)]
 
 
-def _difference(these: Sequence[Counts], those: Sequence[Counts], quantity: Quantity) -> Difference:
-    """Over the same sentences; with enough seeds over these, which tells of other trainings too."""
-    if len(these) < SEEDS_FOR_SEEDS:
-        return over_sentences(these, those, quantity.value)
-    return over_seeds(*([quantity.value(counts.sum(axis=0)) for counts in side] for side in (these, those)))
-
-
 def _claim(against: Against, names: Mapping[Weights, str], rows: Rows, seeds: range) -> Claim:
     these, those = (counts_of(rows, variant, seeds, weights=kind) for variant, kind in (against.these, against.those))
     sides = f"{names[against.these]} against {names[against.those]}"
     parts = tuple(
-        Part(f"{quantity.name}, {sides}", _difference(these, those, quantity), quantity.claimed, unit=quantity.unit)
+        Part(f"{quantity.name}, {sides}", over_runs(these, those, quantity.value), quantity.claimed, unit=quantity.unit)
         for quantity in against.quantities
     )
     return Claim(against.name, against.text, parts)

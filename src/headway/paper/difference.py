@@ -14,6 +14,7 @@ from headway.metrics.resample import resample
 from headway.paper.verdict import Difference
 
 RESAMPLES, SEED = 1000, 12345  # as sacreBLEU
+SEEDS_FOR_SEEDS = 3  # from so many on an interval is over seeds: it then tells of another training too
 ENDS = (2.5, 97.5)  # percentiles
 # of Student's t, 97.5 %, by degrees of freedom from 1; from 30 on the last but for the normal's 1.96 at infinity
 T_QUANTILES = (
@@ -24,6 +25,13 @@ T_QUANTILES = (
 
 Counts = np.ndarray  # (N, C): a row a sentence
 Value = Callable[[np.ndarray], float]  # of the sums (C) of a corpus
+
+
+def over_runs(these: Sequence[Counts], those: Sequence[Counts], value: Value) -> Difference:
+    """``value`` of these runs minus that of those, one (N, C) a seed: over sentences; over seeds from three on."""
+    if len(these) < SEEDS_FOR_SEEDS:
+        return over_sentences(these, those, value)
+    return over_seeds(*([value(counts_NC.sum(axis=0)) for counts_NC in side] for side in (these, those)))
 
 
 def over_sentences(

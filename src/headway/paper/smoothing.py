@@ -10,15 +10,17 @@ TEXT = (
     "score."
 )
 PROTOCOL = "Two runs of one recipe, with label smoothing 0.1 and without; perplexity of both is without smoothing."
-AGAINST = Against(
-    name="smoothing",
-    text="label smoothing hurts perplexity and improves accuracy and BLEU",
-    these=(BASE, "average"),
-    those=("unsmoothed", "average"),
-    quantities=(
-        Quantity("perplexity", token_perplexity, "above"),
-        Quantity("tokens right", accuracy, "above", "%"),
-        Quantity("BLEU", bleu, "above"),
+AGAINST = (
+    Against(
+        name="smoothing",
+        text="label smoothing hurts perplexity and improves accuracy and BLEU",
+        these=(BASE, "average"),
+        those=("unsmoothed", "average"),
+        quantities=(
+            Quantity("perplexity", token_perplexity, "above"),
+            Quantity("tokens right", accuracy, "above", "%"),
+            Quantity("BLEU", bleu, "above"),
+        ),
     ),
 )
 
@@ -27,7 +29,7 @@ def make(workshop: Workshop) -> StudyMaking:
     """Make the study; its last event is TableDone."""
     title = "Label smoothing 0.1 against none (Section 5.4)"
     names = {(BASE, "average"): "smoothing 0.1", ("unsmoothed", "average"): "none"}
-    return make_comparison("smoothing", title, workshop, names=names, against=(AGAINST,), protocol=PROTOCOL)
+    return make_comparison("smoothing", title, workshop, names=names, against=AGAINST, protocol=PROTOCOL)
 
 
 STUDY = Study(section="5.4", statement=TEXT, protocol=PROTOCOL, verdict=BY_PAIRS, make=make)

@@ -1,15 +1,19 @@
-"""The five conclusions that Section 6.2 draws from Table 3, as claims about differences between trained rows."""
+"""The five conclusions that Section 6.2 draws from Table 3, as claims about differences between trained rows.
+
+The paper's rows had equally many steps, and it claims of each what its numbers show: so BLEU is left out where they do
+not (N = 8), and a comparison of rows that were made otherwise settles nothing.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.metrics.sentence_bleu import bleu_of
-from headway.paper.difference import over_seeds, over_sentences
+from headway.paper.difference import SEEDS_FOR_SEEDS, over_runs
 from headway.paper.trained_row import Trained, nats_a_token
 from headway.paper.variants import BY_NAME
 from headway.paper.verdict import Claim, Difference, Part, Side
 
-SEEDS_FOR_SEEDS = 3  # from so many on the interval is over seeds: it then tells of another training too
+FEWEST_EPOCHS = 15  # of the training text, below which dropout has nothing to hinder: no text is known by heart
 NEAR_NATS, NEAR_BLEU = 0.02, 0.5  # what counts as "nearly identical" is ours: 2 % of perplexity, half a point
 
 Rows = Mapping[str, Mapping[int, Trained]]  # by name and seed
@@ -55,32 +59,52 @@ CONCLUSIONS = (
 )
 
 
-def conclusions(rows: Rows) -> tuple[Claim, ...]:
-    """Judge the conclusions by the rows there are; a comparison with a row that is not there settles nothing."""
+def conclusions(rows: Rows, *, by_steps: bool) -> tuple[Claim, ...]:
+    """Judge the conclusions by the rows there are; a comparison with a row that is not there settles nothing.
+
+    ``by_steps``: the rows had equally many steps, not equal time.
+    """
     return tuple(
-        Claim(name, text, tuple(part for given in comparisons for part in _parts(rows, Comparison(*given))))
+        Claim(
+            name,
+            text,
+            tuple(part for given in comparisons for part in _parts(rows, Comparison(*given), name, by_steps=by_steps)),
+        )
         for name, text, comparisons in CONCLUSIONS
     )
 
 
-def _parts(rows: Rows, comparison: Comparison) -> list[Part]:
+def _parts(rows: Rows, comparison: Comparison, letter: str, *, by_steps: bool) -> list[Part]:
+    row, other = BY_NAME[comparison.row], BY_NAME[comparison.other]
     nats_side, bleu_side = SIDES[comparison.says]
-    what = f"{BY_NAME[comparison.row].label} against {BY_NAME[comparison.other].label}"
     these, those = rows.get(comparison.row, {}), rows.get(comparison.other, {})
     seeds = sorted(set(these) & set(those))
     nats = bleu = None
+    what, settles = f"{row.label} against {other.label}", True
     if seeds:
         nats, bleu = compare([these[seed] for seed in seeds], [those[seed] for seed in seeds])
-    return [
-        Part(f"{what}, nats a token", nats, nats_side, NEAR_NATS),
-        Part(f"{what}, BLEU", bleu, bleu_side, NEAR_BLEU),
-    ]
+        lacking = _lacking(letter, [runs[seed] for runs in (these, those) for seed in seeds], by_steps=by_steps)
+        if lacking:
+            what, settles = f"{what} ({lacking})", False
+    parts = [Part(f"{what}, nats a token", nats, nats_side, NEAR_NATS, settles=settles)]
+    if comparison.says == SAME or (row.bleu > other.bleu) == (comparison.says == BETTER):
+        parts.append(Part(f"{what}, BLEU", bleu, bleu_side, NEAR_BLEU, settles=settles))
+    return parts
+
+
+def _lacking(letter: str, runs: Sequence[Trained], *, by_steps: bool) -> str:
+    """What runs lack that a group's conclusion rests on; nothing where they lack nothing."""
+    epochs = min(run.epochs for run in runs)
+    if letter == "C" and not by_steps:
+        return "equal time, not equal steps"
+    if letter == "D" and epochs < FEWEST_EPOCHS:
+        return f"{epochs:.1f} epochs, too few to overfit"
+    if letter == "E" and len(runs) < 2 * SEEDS_FOR_SEEDS:
+        return f"fewer than {SEEDS_FOR_SEEDS} seeds: another training may differ by more"
+    return ""
 
 
 def compare(these: Sequence[Trained], those: Sequence[Trained]) -> tuple[Difference, Difference]:
     """The paired differences of two rows, a run a seed: in nats a token and in BLEU."""
-    if len(these) >= SEEDS_FOR_SEEDS:
-        nats = over_seeds(*([nats_a_token(run.likelihood_NC.sum(axis=0)) for run in side] for side in (these, those)))
-        return nats, over_seeds([run.bleu for run in these], [run.bleu for run in those])
-    nats = over_sentences([run.likelihood_NC for run in these], [run.likelihood_NC for run in those], nats_a_token)
-    return nats, over_sentences([run.bleu_NC for run in these], [run.bleu_NC for run in those], bleu_of)
+    nats = over_runs([run.likelihood_NC for run in these], [run.likelihood_NC for run in those], nats_a_token)
+    return nats, over_runs([run.bleu_NC for run in these], [run.bleu_NC for run in those], bleu_of)

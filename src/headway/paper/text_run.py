@@ -5,18 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.checkpoint.run_folder import RECIPE_FILE, RunFolder
+from headway.checkpoint.run_folder import RunFolder
 from headway.config.load import load
 from headway.config.schema import RunConfig
+from headway.data.prepare import input_digest
 from headway.demo.corpus import write_corpus
 from headway.demo.phrases import SOURCE, generate, split
-from headway.folder.contents import TRAINING_FOLDER
 from headway.paper.events import PaperEvent
 from headway.paper.study import Extent, Planned, Rows, Workshop
 from headway.paper.text_counts import Counts, count_text, load_model
+from headway.paper.trained_row import NEVER, begins_anew
 from headway.paper.work import Making, Values
 from headway.train.events import Interrupted, Notice, Stage
-from headway.train.run import recipe_changes, train
+from headway.train.run import train
 
 BASE = "base"
 # name -> what a run has otherwise than the recipe, which has the paper's choices
@@ -30,6 +31,7 @@ TARGET = "de"
 TEXT_RECIPE = "table2-transformer"  # of Multi30k, by the paper's own choices
 NUM_AVERAGED = 5  # as the paper's base models
 CORPUS_SEED = 2026
+STEPS_A_MINUTE = 85  # of one core with the model of Multi30k (docs/results.md), by which runs of minutes are shaped
 
 
 def plan(workshop: Workshop, variants: Sequence[str]) -> list[Planned]:
@@ -38,7 +40,7 @@ def plan(workshop: Workshop, variants: Sequence[str]) -> list[Planned]:
     for seed in workshop.extent.seeds(1):
         for variant in variants:
             config = recipe(workshop.extent, variant, seed)
-            settings = {"recipe": config.model_dump(exclude_defaults=True), "data": _data(workshop.extent)}
+            settings = {"recipe": config.model_dump(exclude_defaults=True), "data": _data(workshop.extent, config)}
             name = row_name(variant, seed)
             make = lambda name=name, config=config: _make(workshop, name, config)  # noqa: E731 - one a row
             planned.append(Planned(name, settings, make))
@@ -60,8 +62,12 @@ def recipe(extent: Extent, variant: str, seed: int) -> RunConfig:
     steps = extent.num_steps(2000, 4)
     overrides = [f"train.seed={seed}", "train.best_by=loss", f"train.keep_last={NUM_AVERAGED}"]
     overrides += ["train.average=last", f"train.average_count={NUM_AVERAGED}"]
-    if extent.minutes is not None and extent.steps is None:
-        overrides += [f"train.max_minutes={extent.minutes}", "train.checkpoint_every=100", "train.validate_every=1000"]
+    if extent.threads is not None:
+        overrides.append(f"train.threads={extent.threads}")
+    if extent.minutes is not None and extent.steps is None:  # at some 85 steps a minute, as Multi30k's model has
+        steps = max(20, round(STEPS_A_MINUTE * extent.minutes))
+        overrides += [f"train.max_minutes={extent.minutes}", f"train.validate_every={NEVER}"]
+        overrides += [f"train.warmup_steps={min(1000, steps // 4)}", f"train.checkpoint_every={steps // 20}"]
     else:
         overrides += [
             "train.max_minutes=",
@@ -97,9 +103,9 @@ def _num_pairs(extent: Extent) -> int:
     return extent.choose(20_000, 200)
 
 
-def _data(extent: Extent) -> Values:
+def _data(extent: Extent, config: RunConfig) -> Values:
     if extent.data_dir is not None:
-        return {"folder": str(extent.data_dir)}
+        return {"digest": input_digest(config, extent.data_dir)}
     return {"pairs": _num_pairs(extent), "seed": CORPUS_SEED}
 
 
@@ -122,10 +128,10 @@ def _corpus_folder(workshop: Workshop) -> Path:
 def _make(workshop: Workshop, name: str, config: RunConfig) -> Making:
     yield from _corpus(workshop)
     data_dir, out_dir = workshop.extent.data_dir or _corpus_folder(workshop), workshop.work.run_folder(name)
-    changes = recipe_changes(config, out_dir / TRAINING_FOLDER / RECIPE_FILE)
-    if changes:
-        yield Notice(f"{out_dir} holds a run with another {changes[0].key}; it begins anew")
-    for event in train(config, data_dir, out_dir=out_dir, fresh=bool(changes), should_stop=workshop.should_stop):
+    fresh = begins_anew(config, out_dir, digest=input_digest(config, data_dir))
+    if fresh:
+        yield Notice(f"{out_dir} holds a run with another recipe, other data or a longer budget; it begins anew")
+    for event in train(config, data_dir, out_dir=out_dir, fresh=fresh, should_stop=workshop.should_stop):
         yield event
         if isinstance(event, Interrupted):
             return None
@@ -134,6 +140,9 @@ def _make(workshop: Workshop, name: str, config: RunConfig) -> Making:
     yield Stage("scoring the mean and the last weights")
     return {
         "steps": steps,
+        "minutes": run.progress.seconds / 60,
+        "threads": run.progress.threads,
+        "precision": run.progress.precision,
         "average": count_text(run, load_model(run, steps)).tolist(),
         "last": count_text(run, load_model(run, steps[-1:])).tolist(),
     }

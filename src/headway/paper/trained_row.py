@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.checkpoint.run_folder import RECIPE_FILE, RunFolder, real_model
+from headway.checkpoint.run_folder import RECIPE_FILE, RunFolder, epochs_done, real_model
 from headway.checkpoint.state import load_state
 from headway.config.load import load
 from headway.config.schema import RunConfig
 from headway.data.batching import plan_epoch
 from headway.data.prepared import Prepared
 from headway.folder.contents import TRAINING_FOLDER
+from headway.metrics.paper_bleu import paper_bleu
 from headway.metrics.perplexity import perplexity
 from headway.metrics.sentence_bleu import bleu_counts, bleu_of
 from headway.metrics.translation import choose_tokenizer
@@ -47,6 +48,11 @@ class Budget:
         return config.model_copy(update={"train": config.train.model_copy(update=ends)})
 
     @property
+    def equal(self) -> str:
+        """What runs of this budget have in common."""
+        return "time" if self.steps is None else "steps"
+
+    @property
     def text(self) -> str:
         """As a reader is told of it."""
         return f"{self.steps:,} steps" if self.steps is not None else f"{self.minutes:g} minutes"
@@ -54,7 +60,7 @@ class Budget:
 
 def single_checkpoint(config: RunConfig) -> RunConfig:
     """The run, measured at the end alone, on the validation text, by its last step's weights: as in Table 3."""
-    kept = {"average": "none", "keep_last": 1, "keep_best": 1, "validate_every": NEVER}
+    kept = {"average": "last", "average_count": 1, "keep_last": 1, "keep_best": 1, "validate_every": NEVER}
     return without_test(config.model_copy(update={"train": config.train.model_copy(update=kept)}))
 
 
@@ -83,7 +89,7 @@ def train_row(
     in its own folder or in another. A run that began with another recipe or other data, or has gone beyond the
     budget, begins anew.
     """
-    fresh = begins_anew(config, out_dir, shared)
+    fresh = begins_anew(config, out_dir, digest=shared.report.digest)
     own = out_dir / TRAINING_FOLDER / "data"
     if shared.folder != own:
         _link(shared.folder, own)
@@ -101,8 +107,11 @@ def train_row(
     return _measured(out_dir, finished.evaluation.translations, part=finished.evaluated_on)
 
 
-def begins_anew(config: RunConfig, out_dir: Path, shared: Prepared) -> bool:
-    """Whether what lies in the run's folder is of another run than is wanted, with other data or a longer budget."""
+def begins_anew(config: RunConfig, out_dir: Path, *, digest: str) -> bool:
+    """Whether what lies in the run's folder is of another run than is wanted, with other data or a longer budget.
+
+    ``digest``: of the data that are wanted.
+    """
     folder = out_dir / TRAINING_FOLDER
     if not (folder / RECIPE_FILE).exists():
         return False
@@ -113,7 +122,7 @@ def begins_anew(config: RunConfig, out_dir: Path, shared: Prepared) -> bool:
         return False
     progress, limit, before = state.progress, config.train.max_minutes, load(folder / RECIPE_FILE).train.max_minutes
     is_shorter = limit is not None and (before is None or limit < before) and progress.seconds > 60 * limit
-    return progress.data_digest != shared.report.digest or progress.step > config.train.max_steps or is_shorter
+    return progress.data_digest != digest or progress.step > config.train.max_steps or is_shorter
 
 
 def _link(shared: Path, folder: Path) -> None:
@@ -143,7 +152,10 @@ def _measured(out_dir: Path, translations: tuple[str, ...], *, part: str) -> Val
     return {
         "scored_on": part,
         "steps": progress.step,
+        "epochs": epochs_done(config.train, progress, prepared.store("train")),
         "minutes": progress.seconds / 60,
+        "threads": progress.threads,
+        "precision": progress.precision,
         "parameters": count_parameters(real_model(config, prepared)).total,
         "source_tokens": int(tokens_N2[-1, 0]),
         "target_tokens": int(tokens_N2[-1, 1]),
@@ -153,6 +165,7 @@ def _measured(out_dir: Path, translations: tuple[str, ...], *, part: str) -> Val
         "lowercase": config.evaluate.lowercase,
         "log_probs": [round(score.log_prob, 6) for score in scores],
         "num_tokens": [score.num_tokens for score in scores],
+        "paper_bleu": paper_bleu(translations, references).value if tokenizer == "none" else None,
         "bleu_counts": counts.tolist(),
     }
 
@@ -207,7 +220,10 @@ class Trained:
     """What was measured of a trained row; a row of each array is a sentence of the text."""
 
     steps: int
+    epochs: float
     minutes: float
+    threads: int
+    precision: str
     parameters: int
     source_tokens: int
     target_tokens: int
@@ -215,6 +231,7 @@ class Trained:
     curve: tuple[Milestone, ...]
     likelihood_NC: np.ndarray  # log-probability (nats) and tokens
     bleu_NC: np.ndarray  # as bleu_counts
+    paper_bleu: float | None = None  # by the paper's protocol, of text that is tokenised already
 
     @classmethod
     def read(cls, values: Mapping[str, object]) -> "Trained":
@@ -222,7 +239,10 @@ class Trained:
         pairs = np.stack([np.asarray(values[key], dtype=np.float64) for key in ("log_probs", "num_tokens")], axis=1)
         return cls(
             steps=_number(values, "steps"),
+            epochs=float(str(values["epochs"])),
             minutes=float(str(values["minutes"])),
+            threads=_number(values, "threads"),
+            precision=str(values["precision"]),
             parameters=_number(values, "parameters"),
             source_tokens=_number(values, "source_tokens"),
             target_tokens=_number(values, "target_tokens"),
@@ -230,6 +250,7 @@ class Trained:
             curve=_milestones(values["curve"]),
             likelihood_NC=pairs,
             bleu_NC=np.asarray(values["bleu_counts"], dtype=np.int64),
+            paper_bleu=None if values["paper_bleu"] is None else float(str(values["paper_bleu"])),
         )
 
     @property

@@ -57,18 +57,22 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One comparison that a claim rests on; without a difference (a row that was not made) it is not settled."""
+    """One comparison that a claim rests on; without a difference (a row that was not made) it is not settled.
+
+    Nor is one that ``settles`` nothing, whatever its difference: made otherwise than what is claimed; ``what`` says so.
+    """
 
     what: str  # h = 1 against base, BLEU
     difference: Difference | None
     claimed: Side
     margin: float = 0.0
     unit: str = ""
+    settles: bool = True
 
     @property
     def verdict(self) -> Verdict:
         """What was found of this part."""
-        if self.difference is None:
+        if self.difference is None or not self.settles:
             return Verdict.NOT_SETTLED
         return judge(self.difference, claimed=self.claimed, margin=self.margin)
 

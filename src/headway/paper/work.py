@@ -10,7 +10,7 @@ from headway.folder.atomic import replace_file
 from headway.paper.events import PaperEvent, RowBegun, RowKept
 from headway.train.events import Notice
 
-FORMAT = "headway-paper-row-1"
+FORMAT = "headway-paper-row-2"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_SHOWN = 40  # characters of a setting in a message
 

@@ -65,12 +65,15 @@ def finish(session: Session, out_dir: Path, *, should_stop: Callable[[], bool]) 
 
 
 def _load_final_weights(session: Session) -> Iterator[Event]:
-    """The average's weights, or the best step's where those validate better."""
-    by = session.config.train.best_by
+    """The average's weights, or the best step's where those validate better; where the last alone is meant, that."""
+    train, by = session.config.train, session.config.train.best_by
     validated = [scores for scores in session.progress.validations if scores.step in session.progress.kept_weights]
     (best_step,) = best_steps(validated, by, count=1)
     best = next(scores for scores in validated if scores.step == best_step)
-    steps = averaged_steps(session.progress.kept_weights, session.progress.validations, session.config.train)
+    steps = averaged_steps(session.progress.kept_weights, session.progress.validations, train)
+    if train.average == "last" and train.average_count == 1:
+        load_weights(session.model, read_weights(weights_path(session.weights_folder, steps[0])))
+        return
     if len(steps) > 1:
         load_weights(session.model, average_weights([weights_path(session.weights_folder, step) for step in steps]))
         average_value, best_value = getattr(validate(session).scores, by), getattr(best, by)

@@ -6,13 +6,17 @@ import pytest
 from paper_runs import run_of
 
 from headway.checkpoint.run_folder import RunFolder
+from headway.errors import TrainingError
+from headway.metrics.paper_bleu import paper_bleu
+from headway.paper import architectures
 from headway.paper.architectures import ARCHITECTURES, Race, claim, make
 from headway.paper.events import RowBegun, TableDone
 from headway.paper.trained_row import Budget
 from headway.paper.verdict import Verdict
 from headway.paper.work import WorkFolder
 from headway.paper.writing import to_dict
-from headway.train.events import Interrupted, StepDone
+from headway.train.events import Interrupted, Notice, StepDone
+from headway.translate.translator import Translator
 from unit.train.train_letters import write_corpus
 
 FILES = [
@@ -104,5 +108,46 @@ def test_more_steps_go_on_where_the_run_stands(place):
 )
 def test_the_claim_compares_the_transformer_with_each_of_the_others(ours, recurrent, wanted):
     found = {"Transformer": run_of(1, ours), "convolutional": run_of(1, 2), "recurrent": run_of(1, recurrent)}
-    assert claim(found).verdict == wanted
-    assert len(claim(found).parts) == 2
+    assert claim(found, Budget(minutes=3)).verdict == wanted
+    assert len(claim(found, Budget(minutes=3)).parts) == 2
+
+
+def test_a_peer_whose_training_fails_is_left_out_aloud_and_settles_nothing(place, monkeypatch):
+    real = architectures.train_row
+
+    def failing(config, *arguments, **named):
+        if config.model.architecture == "convolutional":
+            yield Notice("begun")
+            raise TrainingError("the loss is nan")
+        return (yield from real(config, *arguments, **named))
+
+    monkeypatch.setattr(architectures, "train_row", failing)
+    events = list(make(WorkFolder(place / "failing"), Race(place / "data", Budget(steps=1), overrides=SMALL)))
+    assert "row convolutional is left out: the loss is nan" in [e.text for e in events if isinstance(e, Notice)]
+    table = table_of(events)
+    assert [row.cells["BLEU"].published for row in table.rows] == [27.3, 25.16, 24.6]
+    assert [row.name for row in table.rows if "steps" in row.cells] == ["Transformer", "recurrent"]
+    parts = {part.what: part.difference is None for part in table.claims[0].parts}
+    assert parts == {"Transformer against convolutional, BLEU": True, "Transformer against recurrent, BLEU": False}
+    assert table.claims[0].verdict != Verdict.HOLDS
+
+
+def test_the_table_says_what_was_equal_and_how_rows_were_computed(made):
+    table = table_of(made[1])
+    assert table.title.endswith("at equal parameters and steps")
+    assert table.claims[0].text.endswith("at equal steps")
+    assert "computed: Transformer float32, 1 threads; convolutional float32, 1 threads; recurrent float32" in " ".join(
+        table.notes
+    )
+    assert Budget(minutes=2.0).equal == "time"
+
+
+def test_the_paper_s_bleu_is_that_of_the_translations_and_absent_for_plain_text(place, made):
+    run = made[0].run_folder("Transformer")
+    sources, references = RunFolder.open(run).prepared.texts("test")
+    translations = [each.text for each in Translator.from_folder(run, engine="torch").translate(sources)]
+    assert table_of(made[1]).rows[0].cells["BLEU"].measured == paper_bleu(translations, references).value
+    plain = Race(place / "data", Budget(steps=1), overrides=(*SMALL, "evaluate.tokenize=13a"))
+    rows = table_of(list(make(WorkFolder(place / "plain"), plain))).rows
+    assert {row.cells["BLEU"].measured for row in rows} == {None}
+    assert {row.cells["sacreBLEU"].measured for row in rows} != {None}

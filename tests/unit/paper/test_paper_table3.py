@@ -14,7 +14,7 @@ from headway.errors import HeadwayError, PaperError, TrainingError
 from headway.folder.weights import read_weights
 from headway.model.size import count_multiply_adds
 from headway.paper.events import RowBegun, RowKept, TableDone
-from headway.paper.table3 import Scale, Training, make
+from headway.paper.table3 import Scale, Training, _table, make
 from headway.paper.table3_claims import compare, conclusions
 from headway.paper.trained_row import Budget, Trained, flop, tokens_by_step
 from headway.paper.variants import VARIANTS
@@ -263,7 +263,8 @@ def test_the_packaged_recipe_fits_all_rows():
     assert {config.train.seed for config in configs} == {2}
     assert {config.train.max_minutes for config in configs} == {3.0}
     assert [config.train.label_smoothing for config in configs if config.train.label_smoothing != 0.1] == [0.0, 0.2]
-    assert {config.train.average for config in configs} == {"none"}  # Table 3 is of single checkpoints
+    averaged = {(config.train.average, config.train.average_count) for config in configs}
+    assert averaged == {("last", 1)}  # Table 3 is of single checkpoints
 
 
 def test_a_row_whose_training_fails_is_left_out_aloud_and_the_others_go_on(place, tmp_path, monkeypatch):
@@ -288,6 +289,9 @@ def test_a_row_whose_training_fails_is_left_out_aloud_and_the_others_go_on(place
 def test_each_trained_row_names_the_command_that_makes_it_alone(made):
     commands = {row.name: row.command for row in table_of(made[1]).rows}
     assert commands["learned positions"] == "the command --rows E"
+    given = {"base": {1: run_of(1.6, 4)}}
+    table = _table(given, training_in(Path()), "headway paper table3 --rows base --rows=E --width 32")
+    assert table.rows[0].command == "headway paper table3 --width 32 --rows base"
     assert commands["big"] == "the command"
 
 
@@ -297,22 +301,31 @@ def test_each_trained_row_names_the_command_that_makes_it_alone(made):
 def test_only_runs_of_the_same_seed_are_compared():
     runs = {seed: run_of(1.6, 4, seed=seed) for seed in (1, 2)}
     worse = {2: run_of(1.9, 3, seed=2)}
-    (first, *_) = conclusions({"base": runs, "A-1": worse})
+    (first, *_) = conclusions({"base": runs, "A-1": worse}, by_steps=True)
     assert first.parts[0].difference.over == "53 sentences"
     assert first.parts[0].difference.value == pytest.approx(0.3)
 
 
+def seeds_of(nats, hits, *, epochs=19.0):
+    """A row of three seeds."""
+    return {seed: run_of(nats, hits, seed=seed, epochs=epochs) for seed in (1, 2, 3)}
+
+
 def rows_with(**changes):
     """All rows as the paper has them: better or worse than base as it prints."""
-    base = {variant.name: {1: run_of(1.6, 4)} for variant in VARIANTS}
+    base = {variant.name: seeds_of(1.6, 4) for variant in VARIANTS}
     worse = ("A-1", "A-32", "B-16", "B-32", "C-d256", "C-ff1024", "D-drop0", "C-N4")
-    better = ("C-N8", "C-d1024", "C-ff4096")
-    found = {**base, **{name: {1: run_of(1.9, 3)} for name in worse}, **{name: {1: run_of(1.3, 5)} for name in better}}
-    return {**found, "C-N2": {1: run_of(2.5, 2)}, **changes}
+    better = ("C-d1024", "C-ff4096")
+    found = {**base, **{name: seeds_of(1.9, 3) for name in worse}, **{name: seeds_of(1.3, 5) for name in better}}
+    return {**found, "C-N2": seeds_of(2.5, 2), "C-N8": seeds_of(1.5, 3), **changes}
+
+
+def verdicts_of(rows, *, by_steps=True):
+    return {claim.name: claim.verdict for claim in conclusions(rows, by_steps=by_steps)}
 
 
 def test_the_five_conclusions_hold_where_rows_are_as_the_text_says():
-    claims = conclusions(rows_with())
+    claims = conclusions(rows_with(), by_steps=True)
     assert [claim.name for claim in claims] == list("ABCDE")
     assert [claim.verdict for claim in claims] == [Verdict.HOLDS] * 5
 
@@ -320,25 +333,48 @@ def test_the_five_conclusions_hold_where_rows_are_as_the_text_says():
 @pytest.mark.parametrize(
     ("name", "run", "letter"),
     [
-        ("A-32", run_of(1.3, 5), "A"),
-        ("B-32", run_of(1.3, 5), "B"),
-        ("C-N8", run_of(1.9, 3), "C"),
-        ("D-drop0", run_of(1.3, 5), "D"),
-        ("E", run_of(1.9, 3), "E"),
+        ("A-32", seeds_of(1.3, 5), "A"),
+        ("B-32", seeds_of(1.3, 5), "B"),
+        ("C-N8", seeds_of(1.9, 3), "C"),
+        ("D-drop0", seeds_of(1.3, 5), "D"),
+        ("E", seeds_of(1.9, 3), "E"),
     ],
 )
 def test_a_conclusion_does_not_hold_where_one_row_is_against_it(name, run, letter):
-    verdicts = {claim.name: claim.verdict for claim in conclusions(rows_with(**{name: {1: run}}))}
+    verdicts = verdicts_of(rows_with(**{name: run}))
     assert [key for key, verdict in verdicts.items() if verdict != Verdict.HOLDS] == [letter]
     assert verdicts[letter] == Verdict.DOES_NOT_HOLD
 
 
 def test_rows_that_are_alike_or_absent_settle_nothing():
-    alike = {variant.name: {1: run_of(1.6, 4)} for variant in VARIANTS}
-    verdicts = [claim.verdict for claim in conclusions(alike)]
+    alike = {variant.name: seeds_of(1.6, 4) for variant in VARIANTS}
+    verdicts = list(verdicts_of(alike).values())
     assert verdicts[:4] == [Verdict.NOT_SETTLED] * 4
     assert verdicts[4] == Verdict.HOLDS  # E claims just that
-    assert {claim.verdict for claim in conclusions({"base": {1: run_of(1.6, 4)}})} == {Verdict.NOT_SETTLED}
+    assert set(verdicts_of({"base": seeds_of(1.6, 4)}).values()) == {Verdict.NOT_SETTLED}
+
+
+def test_rows_made_otherwise_than_the_paper_s_settle_nothing_whatever_they_show():
+    """Larger rows take fewer steps in equal time; a few epochs overfit nothing; two trainings differ by chance."""
+    rows = rows_with(**{"C-N2": seeds_of(1.0, 5), "D-drop0": seeds_of(1.3, 5)})
+    assert verdicts_of(rows)["C"] == Verdict.DOES_NOT_HOLD
+    assert verdicts_of(rows, by_steps=False)["C"] == Verdict.NOT_SETTLED
+    assert verdicts_of(rows)["D"] == Verdict.DOES_NOT_HOLD
+    few = rows_with(**{"D-drop0": seeds_of(1.3, 5, epochs=3.0)})
+    assert verdicts_of(few)["D"] == Verdict.NOT_SETTLED
+    one_seed = {name: {1: runs[1]} for name, runs in rows_with().items()}
+    assert [name for name, verdict in verdicts_of(one_seed).items() if verdict != Verdict.HOLDS] == ["E"]
+    (part, _) = next(claim for claim in conclusions(few, by_steps=True) if claim.name == "D").parts
+    assert "(3.0 epochs, too few to overfit)" in part.what
+    assert part.difference.value < 0
+
+
+def test_nothing_is_claimed_of_bleu_where_the_paper_s_own_goes_the_other_way():
+    """N = 8 has the better perplexity and the worse BLEU there."""
+    claims = {claim.name: claim for claim in conclusions(rows_with(), by_steps=True)}
+    of_layers = [part.what for part in claims["C"].parts if part.what.startswith("N = 8")]
+    assert of_layers == ["N = 8 against base, nats a token"]
+    assert sum(len(claim.parts) for claim in claims.values()) == 2 * 13 - 1
 
 
 def test_from_three_seeds_on_the_interval_is_over_seeds():

@@ -193,6 +193,7 @@ def test_what_a_run_keeps_and_how_it_measures_may_change_and_the_latter_is_told(
     assert final_state(tmp_path) == final_state(straight("float32")[0])
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of values of other types
 @pytest.mark.parametrize("section", ["data", "clean", "text", "model", "train", "search", "evaluate"])
 def test_keys_that_shape_the_weights_may_not_change_and_all_others_may(tmp_path, section):
     """What may change is named by hand: a section of ``HORIZON_KEYS`` stands for itself, not for keys that begin so."""

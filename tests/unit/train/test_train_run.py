@@ -200,6 +200,14 @@ def falling(monkeypatch, losses):
     )
 
 
+def test_an_average_of_the_last_step_alone_is_that_step_though_another_validates_better(data, tmp_path, monkeypatch):
+    falling(monkeypatch, [1.0, 3.0, 5.0])
+    run(letters_config("train.average_count=1", "train.best_by=loss"), data, tmp_path)
+    wanted = read_weights(weights_path(tmp_path / "training" / "weights", 14))
+    for name, array in ModelFolder.open(tmp_path).weights().items():
+        assert array.tobytes() == wanted[name].tobytes()
+
+
 def test_early_stopping_waits_for_patience_validations_without_a_better_one(data, tmp_path, monkeypatch):
     falling(monkeypatch, [5.0, 3.0, 3.0, 4.0, 1.0])
     events = run(letters_config(*STOPS_EARLY, "train.max_steps=97"), data, tmp_path)
