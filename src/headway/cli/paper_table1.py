@@ -10,13 +10,17 @@ from headway.cli.paper_report import given_command, json_option, make_table, out
 
 @click.command("table1")
 @click.option("--quick", is_flag=True, help="Few and small sizes: seconds instead of minutes.")
-@click.option("--width", type=click.IntRange(min=2), help="d of the layers that are timed.  [default: 256; quick: 64]")
+@click.option(
+    "--width",
+    type=click.IntRange(min=2),
+    help="d of the layers that are timed: a multiple of 64, or less.  [default: 256; quick: 64]",
+)
 @click.option(
     "--longest",
     type=click.IntRange(min=32),
     help="The longest sentence that is timed, in tokens.  [default: 16,384; quick: 256]",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="How often all is timed.  [default: 3; quick: 2]")
+@click.option("--rounds", type=click.IntRange(min=1), help="How often all is timed.  [default: 5; quick: 2]")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads that compute.  [default: as many as torch takes]")
 @out_option("table1")
 @json_option

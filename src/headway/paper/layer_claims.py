@@ -7,12 +7,12 @@ from itertools import pairwise
 from headway.paper.difference import over_seeds
 from headway.paper.layer_kinds import LayerKind
 from headway.paper.layer_measure import Orders
+from headway.paper.layer_time import ATTENTION, RECURRENT
 from headway.paper.slope import Points, against
 from headway.paper.verdict import Claim, Difference, Part
 
 MARGIN = 0.05  # of an exponent
 RATIO_MARGIN = 0.01  # of counted by printed, between any two sizes
-ATTENTION, RECURRENT = "self-attention", "LSTM"  # whose times are compared
 
 
 def order_claims(kind: LayerKind, orders: Orders) -> list[Claim]:

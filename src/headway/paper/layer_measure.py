@@ -1,6 +1,6 @@
 """What is measured of a row of Table 1, as plain values for its record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,7 @@ from headway.paper.layer_kinds import (
     printed_order,
     worked_sizes,
 )
-from headway.paper.layer_time import TIMED, kept_bytes, seconds
+from headway.paper.layer_time import ATTENTION, RECURRENT, TIMED, kept_bytes, seconds
 from headway.paper.operations import count_operations
 from headway.paper.random import seeded
 from headway.paper.reach import maximum_path
@@ -99,23 +99,43 @@ class Orders:
         return steps / size if kind.path.get(letter) else steps
 
 
-def measure_round(d_model: int, lengths: Sequence[int]) -> Making:
-    """Time every kind at every length once: seconds by name and length."""
-    found: dict[str, dict[str, float]] = {}
-    for name, timed in TIMED.items():
-        yield Stage(f"timing {name}")
-        fitting = [length for length in lengths if timed.longest is None or length <= timed.longest]
-        found[name] = {str(length): seconds(name, d_model, length) for length in fitting}
+def measure_round(
+    d_model: int, lengths: Sequence[int], *, number: int, timer: Callable[[str, int, int], float] = seconds
+) -> Making:
+    """Time every kind at every length, in the ``number``-th round: seconds by name and length.
+
+    ``timer`` gives the seconds of a name at a width and a length.
+    """
+    found: dict[str, dict[str, float]] = {name: {} for name in TIMED}
+    for length in lengths:
+        yield Stage(f"timing at n = {length:,}")
+        for name in timing_order(number):
+            if _fits(name, length):
+                found[name][str(length)] = timer(name, d_model, length)
     return {"seconds": found, "threads": torch.get_num_threads()}
+
+
+def timing_order(number: int) -> list[str]:
+    """What a round times at each length, one after another.
+
+    The two that are compared are next to each other, so that what else the machine does is the same for both, and
+    change places from round to round: neither is always the one that follows the other's use of caches.
+    """
+    compared = [ATTENTION, RECURRENT] if number % 2 else [RECURRENT, ATTENTION]
+    return [*compared, *(name for name in TIMED if name not in compared)]
+
+
+def _fits(name: str, length: int) -> bool:
+    longest = TIMED[name].longest
+    return longest is None or length <= longest
 
 
 def measure_memory(d_model: int, lengths: Sequence[int]) -> Making:
     """Weigh what every kind keeps for its backward pass: bytes by name and length."""
     found: dict[str, dict[str, int]] = {}
-    for name, timed in TIMED.items():
+    for name in TIMED:
         yield Stage(f"weighing {name}")
-        fitting = [length for length in lengths if timed.longest is None or length <= timed.longest]
-        found[name] = {str(length): kept_bytes(name, d_model, length) for length in fitting}
+        found[name] = {str(length): kept_bytes(name, d_model, length) for length in lengths if _fits(name, length)}
     return {"bytes": found}
 
 

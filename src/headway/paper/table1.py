@@ -7,9 +7,10 @@ from functools import partial
 import torch
 
 from headway.paper.events import PaperEvent, TableDone
-from headway.paper.layer_claims import ATTENTION, RECURRENT, crossing, fastest, order_claims, speed_claim
+from headway.paper.layer_claims import crossing, fastest, order_claims, speed_claim
 from headway.paper.layer_kinds import FULL, KINDS, LayerKind, Ranges
 from headway.paper.layer_measure import Orders, by_length, measure_memory, measure_orders, measure_round
+from headway.paper.layer_time import ATTENTION, BLOCK, FEWEST, LONG, LONG_FROM, RECURRENT, check_width, seconds
 from headway.paper.plot import Points, plot
 from headway.paper.slope import slope
 from headway.paper.table import Cell, Column, Row, Table
@@ -37,21 +38,29 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How layers are timed: vectors of ``d_model``, sentences of these lengths, so many rounds through all of them."""
+    """How layers are timed: vectors of ``d_model``, sentences of these lengths, so many rounds through all of them.
+
+    ``block``: seconds that passes over one sentence go on in a round, where they are short.
+    """
 
     d_model: int = 256
     lengths: tuple[int, ...] = tuple(SHORTEST * 2**power for power in range(11))
-    rounds: int = 3
+    rounds: int = 5
+    block: float = BLOCK
 
 
 FULL_TIMING = Timing()
-QUICK_TIMING = Timing(d_model=64, lengths=(16, 64, 256), rounds=2)
+QUICK_TIMING = Timing(d_model=64, lengths=(16, 64, 256), rounds=2, block=0.05)
 
 
 def make(
     work: WorkFolder, *, ranges: Ranges = FULL, timing: Timing = FULL_TIMING, command: str = "headway paper table1"
 ) -> Iterator[PaperEvent]:
-    """Measure every row, then time and weigh; the last event is TableDone."""
+    """Measure every row, then time and weigh; the last event is TableDone.
+
+    Raises PaperError for a width that the layers cannot be timed at, before anything is measured.
+    """
+    check_width(timing.d_model)
     settle_memory()
     total = len(KINDS) + timing.rounds + 1
     orders: dict[str, Orders] = {}
@@ -71,11 +80,12 @@ def _timed(
     rounds: list[dict[str, dict[int, float]]] = []
     sizes = {"d_model": timing.d_model, "lengths": timing.lengths}
     given = timing.d_model, timing.lengths
+    timer = partial(seconds, block=timing.block)
     for number in range(1, timing.rounds + 1):
         values = yield from work.row(
             f"round-{number}",
-            {**sizes, "threads": torch.get_num_threads()},
-            partial(measure_round, *given),
+            {**sizes, "block": timing.block, "threads": torch.get_num_threads()},
+            partial(measure_round, *given, number=number, timer=timer),
             number=len(KINDS) + number,
             total=total,
         )
@@ -117,6 +127,7 @@ def _table(
         claims=(*claims, speed_claim(rounds, timing.d_model)),
         notes=(
             *(note.format(share=1 - core / total) if "{share" in note else note for note in NOTES),
+            _timing_note(timing),
             *_crossing_notes(orders, times, timing.d_model),
         ),
         plots=_plots(points, timing.d_model),
@@ -153,6 +164,15 @@ def _powers(exponents: Mapping[str, float]) -> str:
     return " ".join(
         f"{letter}^{exponent + 0.0:.2f}" if " " not in letter else f"({letter})^{exponent + 0.0:.2f}"
         for letter, exponent in ((letter, round(exponent, 2)) for letter, exponent in exponents.items())
+    )
+
+
+def _timing_note(timing: Timing) -> str:
+    return (
+        "seconds: of one sentence, forward and backward. A round has the median of the passes of "
+        f"{timing.block:g} s, {FEWEST} at least (from n = {LONG_FROM:,} on one, where it takes {LONG:g} s); at each "
+        f"length attention and LSTM are timed next to each other, in turn first. Drawn is the least of {timing.rounds} "
+        f"round{'s' if timing.rounds != 1 else ''}, and the claim of speed is about their mean."
     )
 
 

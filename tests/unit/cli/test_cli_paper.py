@@ -37,6 +37,15 @@ def test_an_unknown_table_is_told_with_the_nearest(capsys):
     assert "the nearest is 'table2'" in capsys.readouterr().err
 
 
+def test_a_width_that_cannot_be_timed_is_told_at_once_in_one_line(tmp_path, capsys):
+    assert main(["paper", "table1", "--width", "100", "--out", str(tmp_path / "work")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "a width of 100 is no whole number of heads" in err
+    assert err.endswith("Remedy: --width 64 or --width 128.\n")
+    assert not (tmp_path / "work").exists()
+
+
 def test_every_table_has_a_command():
     context = click.Context(Tables("paper"))
     for name in TABLES:

@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from headway.errors import PaperError
 from headway.paper.events import RowBegun, RowKept, TableDone
 from headway.paper.layer_claims import crossing, fastest, order_claims, speed_claim
 from headway.paper.layer_kinds import KINDS, Ranges
@@ -28,7 +29,7 @@ RANGES = Ranges(
     long=65,
     worked=((50, 512),),
 )
-TIMING = Timing(d_model=8, lengths=(16, 32), rounds=2)
+TIMING = Timing(d_model=8, lengths=(16, 32), rounds=2, block=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,18 @@ def test_another_round_is_added_to_those_there(made):
     work, _ = made
     again = list(make(work, ranges=RANGES, timing=replace(TIMING, rounds=3)))
     assert [event.name for event in again if isinstance(event, RowBegun)] == ["round-3"]
+
+
+def test_rounds_of_shorter_blocks_are_timed_anew(made):
+    work, _ = made
+    again = list(make(work, ranges=RANGES, timing=replace(TIMING, rounds=1, block=1e-9)))
+    assert [event.name for event in again if isinstance(event, RowBegun)] == ["round-1"]
+
+
+def test_a_width_that_cannot_be_timed_is_refused_before_anything_is_measured(tmp_path):
+    with pytest.raises(PaperError, match=r"width of 100 is no whole number of heads.*--width 64 or --width 128"):
+        next(make(WorkFolder(tmp_path / "work"), ranges=RANGES, timing=replace(TIMING, d_model=100)))
+    assert not (tmp_path / "work").exists()
 
 
 def test_every_timed_layer_has_its_line_in_each_drawing(made):
