@@ -15,6 +15,8 @@ COLOURS = (  # for light and for dark ground
 )
 MOST_STEPS = 6  # of an even axis
 ROUND = (1, 2, 5, 10)
+SAME = 1e-9  # numbers that differ by such a share of themselves have one place on an even axis
+MOST = 1e300  # beyond, and nearer to 0 than 1 / MOST, the ticks around a number overflow
 INK, GRID = ("#1f2328", "#e6edf3"), ("#d1d9e0", "#3d444d")
 
 Points = Sequence[tuple[float, float]]
@@ -59,8 +61,9 @@ class EvenAxis:
     def __init__(self, values: Sequence[float], *, begin: float, end: float) -> None:
         self.begin, self.end = begin, end
         low, high = min(values), max(values)
-        if high == low:
-            low, high = low - 0.5, high + 0.5
+        if high - low <= max(abs(low) * SAME, abs(high) * SAME, 1 / MOST):
+            half = max(0.5, abs(low) * SAME)
+            low, high = low - half, high + half
         rough = (high - low) / MOST_STEPS
         power = 10.0 ** math.floor(math.log10(rough))
         self.step = power * next(times for times in ROUND if times * power >= rough * (1 - 1e-9))
@@ -95,22 +98,53 @@ def plot(
 ) -> str:
     """An SVG document: a line and a mark a point for each series, its name at its right end.
 
-    A scale is the base of a logarithmic axis, or ``even``. A series without a point, or no series, cannot be drawn.
+    A scale is the base of a logarithmic axis, or ``even``. Points without a place (not finite, or not above 0 on a
+    logarithmic axis) are left out, and counted below the title; the name of a series without any other says so.
     """
-    points = [point for series in lines.values() for point in series]
-    x_axis = _axis([x for x, _ in points], x_scale, begin=LEFT, end=WIDTH - RIGHT)
-    y_axis = _axis([y for _, y in points], y_scale, begin=HEIGHT - BOTTOM, end=TOP)
-    parts = [*_head(title, len(lines)), *_grid(x_axis, y_axis, x_label, y_label)]
-    ends = [(y_axis.place(series[-1][1]), number) for number, series in enumerate(lines.values())]
+    placed = {
+        name: [(x, y) for x, y in series if _has_place(x, x_scale) and _has_place(y, y_scale)]
+        for name, series in lines.items()
+    }
+    points = [point for series in placed.values() for point in series]
+    parts = [*_head(title, len(lines)), *_left_out(sum(map(len, lines.values())) - len(points))]
+    ends = [(float(HEIGHT - BOTTOM), number) for number, series in enumerate(placed.values()) if not series]
+    if points:
+        x_axis = _axis([x for x, _ in points], x_scale, begin=LEFT, end=WIDTH - RIGHT)
+        y_axis = _axis([y for _, y in points], y_scale, begin=HEIGHT - BOTTOM, end=TOP)
+        parts += [*_grid(x_axis, y_axis), *_curves(placed, x_axis, y_axis)]
+        ends += [(y_axis.place(series[-1][1]), number) for number, series in enumerate(placed.values()) if series]
+    parts += _labels(x_label, y_label)
     heights = _apart(ends)
-    for number, (name, series) in enumerate(lines.items()):
-        placed = [(x_axis.place(x), y_axis.place(y)) for x, y in series]
-        parts.append(f'<polyline class="l c{number}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}"/>')
-        parts += [f'<circle class="p c{number}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in placed]
+    for number, (name, series) in enumerate(placed.items()):
+        shown = name if series else f"{name}: no point"
         parts.append(
-            f'<text class="c{number}" x="{WIDTH - RIGHT + 10}" y="{heights[number] + 4:.1f}">{escape(name)}</text>'
+            f'<text class="c{number}" x="{WIDTH - RIGHT + 10}" y="{heights[number] + 4:.1f}">{escape(shown)}</text>'
         )
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _has_place(value: float, scale: Scale) -> bool:
+    return abs(value) <= MOST if scale == "even" else 1 / MOST <= value <= MOST
+
+
+def _left_out(count: int) -> list[str]:
+    """What the drawing says of points that it does not have."""
+    if not count:
+        return []
+    what = f"{count:,} points are" if count > 1 else "1 point is"
+    text = f"{what} left out: not finite, or not above 0 on a logarithmic axis"
+    return [f'<text x="{LEFT}" y="{TOP - 4}" font-size="11">{text}</text>']
+
+
+def _curves(placed: Mapping[str, Points], x_axis: Axis, y_axis: Axis) -> list[str]:
+    """The lines and their marks; nothing of a series without a point."""
+    parts: list[str] = []
+    for number, series in enumerate(placed.values()):
+        pixels = [(x_axis.place(x), y_axis.place(y)) for x, y in series]
+        if pixels:
+            parts.append(f'<polyline class="l c{number}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)}"/>')
+        parts += [f'<circle class="p c{number}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in pixels]
+    return parts
 
 
 def _head(title: str, count: int) -> list[str]:
@@ -135,8 +169,8 @@ def _rules(ground: int, count: int) -> str:
     return " ".join(rules)
 
 
-def _grid(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
-    """Lines and numbers at the ticks, and what the axes are."""
+def _grid(x_axis: Axis, y_axis: Axis) -> list[str]:
+    """Lines and numbers at the ticks."""
     parts: list[str] = []
     for value in x_axis.ticks:
         x = x_axis.place(value)
@@ -146,12 +180,17 @@ def _grid(x_axis: Axis, y_axis: Axis, x_label: str, y_label: str) -> list[str]:
         y = y_axis.place(value)
         parts.append(f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(value)}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>')
-    centre = (TOP + HEIGHT - BOTTOM) / 2
-    turned = f'transform="rotate(-90 16 {centre:.1f})"'
-    parts.append(f'<text x="16" y="{centre:.1f}" text-anchor="middle" {turned}>{escape(y_label)}</text>')
     return parts
+
+
+def _labels(x_label: str, y_label: str) -> list[str]:
+    """What the axes are."""
+    middle, centre = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+    turned = f'transform="rotate(-90 16 {centre:.1f})"'
+    return [
+        f'<text x="{middle:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>',
+        f'<text x="16" y="{centre:.1f}" text-anchor="middle" {turned}>{escape(y_label)}</text>',
+    ]
 
 
 def _number(value: float) -> str:

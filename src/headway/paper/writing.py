@@ -76,7 +76,7 @@ def to_dict(table: Table) -> dict[str, object]:
         "notes": list(table.notes),
         "plots": list(table.plots),
         "points": {
-            name: {line: [list(point) for point in points] for line, points in lines.items()}
+            name: {line: [[_finite(value) for value in point] for point in points] for line, points in lines.items()}
             for name, lines in table.points.items()
         },
     }

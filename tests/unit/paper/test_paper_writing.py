@@ -1,6 +1,7 @@
 """paper/writing.py: a small table by hand, in each form."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -87,6 +88,14 @@ def test_json_has_every_number_and_null_for_none():
     assert claim["verdict"] == "not settled at this scale"
     assert claim["parts"][0] | {"verdict": "holds"} == claim["parts"][0]
     assert (claim["parts"][0]["low"], claim["parts"][1]["low"]) == (0.125, None)
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+def test_a_point_that_is_no_number_is_null_and_the_table_is_written(bad, tmp_path):
+    points = {"table9": {"base": [(1.0, 2.5), (2.0, bad)], "gone": [(bad, bad)], "low": [(3.0, -1.0), (5.0, 0.0)]}}
+    write_files(replace(TABLE, points=points), tmp_path)
+    written = json.loads((tmp_path / "table9.json").read_text())["points"]["table9"]
+    assert written == {"base": [[1.0, 2.5], [2.0, None]], "gone": [[None, None]], "low": [[3.0, -1.0], [5.0, 0.0]]}
 
 
 def test_the_files_are_the_page_the_numbers_and_the_plots(tmp_path):
