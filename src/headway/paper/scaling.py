@@ -9,16 +9,27 @@ import torch
 
 from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
-from headway.model.build import build_transformer
 from headway.model.transformer import Transformer
 from headway.nn.attention import MultiHeadAttention
 from headway.nn.score import ATTENTION_SCORES
 from headway.paper.difference import over_seeds
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
-from headway.paper.small_run import ShouldStop, SmallRun, measure, train_small
+from headway.paper.small_run import ShouldStop, SmallRun, first_model, plan_run
 from headway.paper.softmax_slope import draw_slopes, product_variance, variance_error
-from headway.paper.study import Planned, Rows, Study, StudyMaking, Workshop, at_once, make_rows, number, paired
+from headway.paper.study import (
+    Planned,
+    Rows,
+    Study,
+    StudyMaking,
+    Workshop,
+    at_once,
+    make_rows,
+    number,
+    numbers,
+    paired,
+    time_note,
+)
 from headway.paper.symbols import SymbolTask
 from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.verdict import Claim, Difference, Part
@@ -27,10 +38,12 @@ from headway.paper.work import Values
 KINDS = tuple(ATTENTION_SCORES)
 NUM_KEYS = 32
 NUM_TESTED = 500  # sentences held out
+TRIAL_SEED = 0  # of the runs that rates are chosen by; those that are reported have 1, 2, ...
 TASK = SymbolTask("reverse", num_symbols=24, shortest=4, longest=10)
 VARIANCE_MARGIN = 0.05  # of d_k
 LOSS_MARGIN = 0.1  # nats a token: "similarly"
 SIGMAS = 1.96  # to the ends of a 95 % interval of a normal law
+Rates = dict[tuple[str, int], float]  # the peak rate of a kind at a d_k
 TEXT = (
     "With components of mean 0 and variance 1, q k has variance d_k (footnote 4), which leaves the softmax extremely "
     "small gradients; so unscaled dot products do as well as additive attention for small d_k and worse for large, "
@@ -40,7 +53,9 @@ PROTOCOL = (
     "Drawn: q and k as in footnote 4, 32 keys; the variance of q k, and the norm of the softmax's Jacobian. Trained: "
     "one layer a side with one head, on reversing 4 to 10 symbols; W^Q and W^K begin with deviation d_model^-0.5, so "
     "that the components of q and k begin with the variance that the footnote takes; loss on 500 sentences held out, "
-    "in pairs by seed."
+    "in pairs by seed. Adam moves every component by about the learning rate, so that a step changes q k in proportion "
+    "to d_k, and one rate for all would confound scores with steps: each kind at each d_k has the peak rate of a grid, "
+    "the same for all, that came to the least loss in a run as long, with a seed and held-out sentences of its own."
 )
 
 
@@ -49,6 +64,7 @@ class Sizes:
     """How large the study is."""
 
     widths: tuple[int, ...]
+    rates: tuple[float, ...]
     num_pairs: int
     num_draws: int
     steps: int
@@ -60,25 +76,31 @@ def sizes(workshop: Workshop) -> Sizes:
     extent = workshop.extent
     return Sizes(
         widths=extent.choose((4, 16, 64, 256, 1024), (4, 64)),
+        rates=extent.choose((2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3), (1e-3, 2e-3)),
         num_pairs=extent.choose(100_000, 20_000),
         num_draws=extent.choose(2000, 200),
         steps=extent.num_steps(600, 20),
-        seeds=extent.seeds(5),
+        seeds=extent.seeds(4),
     )
 
 
 def make(workshop: Workshop) -> StudyMaking:
     """Make the study; its last event is TableDone."""
     size = sizes(workshop)
-    rows = yield from make_rows(workshop, [*_drawn(size), *_trained(size, workshop.should_stop)])
-    if rows is None:
+    first = [*_drawn(size), *_tried(size, workshop.should_stop)]
+    found = yield from make_rows(workshop, first, later=len(KINDS) * len(size.widths) * len(size.seeds))
+    if found is None:
         return None
-    table = _table(size, rows, workshop)
+    rates = best_rates(size, found)
+    trained = yield from make_rows(workshop, _trained(size, rates, workshop.should_stop), before=len(first))
+    if trained is None:
+        return None
+    table = _table(size, {**found, **trained}, rates, workshop)
     yield TableDone(table)
     return table
 
 
-def small_run(kind: str, d_k: int, *, steps: int, seed: int) -> SmallRun:
+def small_run(kind: str, d_k: int, *, rate: float, steps: int, seed: int) -> SmallRun:
     """One training of the study."""
     model = ModelConfig.model_validate(
         {
@@ -94,7 +116,7 @@ def small_run(kind: str, d_k: int, *, steps: int, seed: int) -> SmallRun:
             "attention_score": kind,
         }
     )
-    train = TrainConfig(max_steps=steps, warmup_steps=50, learning_rate=2e-3, label_smoothing=0.0)
+    train = TrainConfig(max_steps=steps, warmup_steps=50, learning_rate=rate, label_smoothing=0.0)
     return SmallRun(TASK, model, train, sentences=32, seed=seed)
 
 
@@ -103,7 +125,7 @@ def build(run: SmallRun) -> Transformer:
 
     Glorot's limits shrink as d_k grows, so that they would hide what footnote 4 tells of.
     """
-    model = build_transformer(run.model, seed=run.seed)
+    model = first_model(run)
     generator = torch.Generator().manual_seed(run.seed)
     deviation = run.model.d_model**-0.5
     with torch.no_grad():
@@ -119,7 +141,7 @@ def _drawn(size: Sizes) -> list[Planned]:
     for d_k in size.widths:
         settings = {"d_k": d_k, "pairs": size.num_pairs, "draws": size.num_draws, "keys": NUM_KEYS, "seed": 1}
         name = f"scaling-drawn-{d_k}"
-        planned.append(Planned(name, settings, at_once(name, lambda d_k=d_k: _draw(d_k, size))))
+        planned.append(at_once(name, settings, lambda d_k=d_k: _draw(d_k, size)))
     return planned
 
 
@@ -130,31 +152,54 @@ def _draw(d_k: int, size: Sizes) -> Values:
     return {"variance": product_variance(d_k, num_pairs=size.num_pairs, seed=1), "slopes": slopes}
 
 
-def _trained(size: Sizes, should_stop: ShouldStop) -> list[Planned]:
+def _tried(size: Sizes, should_stop: ShouldStop) -> list[Planned]:
+    """The runs that rates are chosen by."""
+    planned: list[Planned] = []
+    for d_k in size.widths:
+        for kind in KINDS:
+            for rate in size.rates:
+                run = small_run(kind, d_k, rate=rate, steps=size.steps, seed=TRIAL_SEED)
+                name = _trial_name(kind, d_k, rate)
+                planned.append(plan_run(name, run, should_stop, num_tested=NUM_TESTED, build=build))
+    return planned
+
+
+def best_rates(size: Sizes, rows: Rows) -> Rates:
+    """The rate of each kind and d_k whose trial came to the least loss, of those that did not break off.
+
+    Where all broke off it is the least rate.
+    """
+    rates: Rates = {}
+    for d_k in size.widths:
+        for kind in KINDS:
+            trials = [(rows[_trial_name(kind, d_k, rate)], rate) for rate in size.rates]
+            whole = [(number(trial, "loss"), rate) for trial, rate in trials if number(trial, "steps") == size.steps]
+            finite = [(loss, rate) for loss, rate in whole if math.isfinite(loss)]
+            rates[kind, d_k] = min(finite)[1] if finite else min(size.rates)
+    return rates
+
+
+def _trained(size: Sizes, rates: Rates, should_stop: ShouldStop) -> list[Planned]:
     planned: list[Planned] = []
     for d_k in size.widths:
         for kind in KINDS:
             for seed in size.seeds:
-                run, name = small_run(kind, d_k, steps=size.steps, seed=seed), _name(kind, d_k, seed)
-                planned.append(Planned(name, run.settings, at_once(name, lambda run=run: _train(run, should_stop))))
+                run = small_run(kind, d_k, rate=rates[kind, d_k], steps=size.steps, seed=seed)
+                name = _name(kind, d_k, seed)
+                planned.append(plan_run(name, run, should_stop, num_tested=NUM_TESTED, build=build))
     return planned
+
+
+def _trial_name(kind: str, d_k: int, rate: float) -> str:
+    return f"scaling-{kind}-{d_k}-rate{rate:g}"
 
 
 def _name(kind: str, d_k: int, seed: int) -> str:
     return f"scaling-{kind}-{d_k}-seed{seed}"
 
 
-def _train(run: SmallRun, should_stop: ShouldStop) -> Values | None:
-    model = build(run)
-    steps = train_small(model, run, should_stop)
-    if steps is None:
-        return None
-    measured = measure(model, run.held_out(NUM_TESTED))
-    return {"loss": measured.nll, "accuracy": measured.accuracy, "steps": steps}
-
-
 def _losses(rows: Rows, kind: str, d_k: int, seeds: range) -> list[float]:
-    return [number(rows[_name(kind, d_k, seed)], "loss") for seed in seeds]
+    return numbers(rows, (_name(kind, d_k, seed) for seed in seeds), "loss")
 
 
 def _slopes(rows: Rows, kind: str, d_k: int) -> list[float]:
@@ -215,16 +260,29 @@ def _loss_part(size: Sizes, rows: Rows, d_k: int, other: str) -> Part:
     return Part(what, paired(these, those), "above", unit="nats")
 
 
-def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:
+def _rate_notes(size: Sizes, rates: Rates) -> list[str]:
+    """The grid, and where the best rate lies at its end."""
+    grid = ", ".join(f"{rate:g}" for rate in size.rates)
+    notes = [f"Peak rates tried: {grid}; {size.steps:,} steps each, seed {TRIAL_SEED}, which no other run has."]
+    ends = (size.rates[0], size.rates[-1])
+    at_end = [f"{kind} at d_k {d_k}" for (kind, d_k), rate in rates.items() if rate in ends]
+    if at_end:
+        notes.append(f"The best rate lies at an end of the grid, and a better one may lie beyond: {', '.join(at_end)}.")
+    return notes
+
+
+def _table(size: Sizes, rows: Rows, rates: Rates, workshop: Workshop) -> Table:
     slopes = {kind: [(d_k, fmean(_slopes(rows, kind, d_k))) for d_k in size.widths] for kind in KINDS}
     losses = {kind: [(d_k, fmean(_losses(rows, kind, d_k, size.seeds))) for d_k in size.widths] for kind in KINDS}
     columns = [Column("variance of q k")]
     columns += [Column(f"slope, {kind}", form=".4f", is_printed=False) for kind in KINDS]
+    columns += [Column(f"rate, {kind}", form="g", is_printed=False) for kind in KINDS]
     columns += [Column(f"loss, {kind}", "nats", ".3f", is_printed=False) for kind in KINDS]
     made: list[Row] = []
     for place, d_k in enumerate(size.widths):
         cells = {"variance of q k": Cell(float(d_k), number(rows[f"scaling-drawn-{d_k}"], "variance"))}
         cells |= {f"slope, {kind}": Cell(measured=slopes[kind][place][1]) for kind in KINDS}
+        cells |= {f"rate, {kind}": Cell(measured=rates[kind, d_k]) for kind in KINDS}
         cells |= {f"loss, {kind}": Cell(measured=losses[kind][place][1]) for kind in KINDS}
         made.append(Row(f"d_k {d_k}", cells))
     plots = {
@@ -237,7 +295,9 @@ def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:
     notes = (
         *workshop.extent.notes,
         PROTOCOL,
+        *_rate_notes(size, rates),
         f"Seeds: {len(size.seeds)}; steps: {size.steps:,}. Guessing among the symbols costs {guess:.2f} nats.",
+        time_note(rows),
     )
     title = "Scaled, unscaled and additive attention against d_k (Section 3.2.1)"
     points = {"scaling-slope.svg": slopes, "scaling-loss.svg": losses}
@@ -258,6 +318,7 @@ STUDY = Study(
     section="3.2.1",
     statement=TEXT,
     protocol=PROTOCOL,
-    verdict="variance within 5 % of d_k; slopes by draws; losses in pairs by seed, at the least and the largest d_k",
+    verdict="variance within 5 % of d_k; slopes by draws; losses in pairs by seed, at the least and the largest d_k, "
+    "each at the best learning rate of a grid",
     make=make,
 )

@@ -12,8 +12,11 @@ from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
 from headway.data.batch import Batch
 from headway.errors import TrainingError
+from headway.model.build import build_transformer
 from headway.model.transformer import Transformer
+from headway.paper.study import Planned, at_once
 from headway.paper.symbols import SymbolTask
+from headway.paper.work import Values
 from headway.train.objective import build_objective
 from headway.train.optimizer import build_optimizer
 from headway.train.schedule import learning_rate
@@ -85,6 +88,36 @@ def train_small(model: Transformer, run: SmallRun, should_stop: ShouldStop) -> i
         except TrainingError:
             return step - 1
     return train.max_steps
+
+
+def first_model(run: SmallRun) -> Transformer:
+    """The model of a run before its first step."""
+    return build_transformer(run.model, seed=run.seed)
+
+
+def train_and_measure(model: Transformer, run: SmallRun, should_stop: ShouldStop, *, num_tested: int) -> Values | None:
+    """Train, and give the values of a row: what is measured on sentences held out; None where asked to stop."""
+    steps = train_small(model, run, should_stop)
+    if steps is None:
+        return None
+    measured = measure(model, run.held_out(num_tested))
+    return {"loss": measured.nll, "accuracy": measured.accuracy, "steps": steps}
+
+
+def plan_run(
+    name: str,
+    run: SmallRun,
+    should_stop: ShouldStop,
+    *,
+    num_tested: int,
+    build: Callable[[SmallRun], Transformer] = first_model,
+) -> Planned:
+    """The row of a run that is trained, and then measured."""
+
+    def compute() -> Values | None:
+        return train_and_measure(build(run), run, should_stop, num_tested=num_tested)
+
+    return at_once(name, {**run.settings, "tested": num_tested}, compute)
 
 
 @torch.inference_mode()

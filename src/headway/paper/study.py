@@ -1,9 +1,12 @@
 """A claim's study: rows that are made one by one, each kept, and a table with verdicts of them."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+import torch
 
 from headway.paper.difference import over_seeds
 from headway.paper.events import PaperEvent, RowStopped
@@ -24,6 +27,7 @@ class Extent:
     steps: int | None = None  # of each run
     minutes: float | None = None  # of each run on text, in the place of steps
     data_dir: Path | None = None  # of text
+    threads: int | None = None  # that compute; as many as torch takes
 
     def seeds(self, usual: int) -> range:
         """The seeds from 1 on: two in a quick study."""
@@ -77,27 +81,49 @@ class Study:
     make: Callable[[Workshop], StudyMaking]
 
 
-def make_rows(workshop: Workshop, planned: Sequence[Planned]) -> Generator[PaperEvent, None, Rows | None]:
-    """Give the values of every row by name: those on the disk, or new ones; None where the user asked to stop."""
+def make_rows(
+    workshop: Workshop, planned: Sequence[Planned], *, before: int = 0, later: int = 0
+) -> Generator[PaperEvent, None, Rows | None]:
+    """Give the values of every row by name: those on the disk, or new ones; None where the user asked to stop.
+
+    A study whose later rows hang on what is found in the first makes them in several calls; ``before`` and ``later``
+    are the rows of the others, so that all are counted as one.
+    """
     found: dict[str, Values] = {}
-    for number, row in enumerate(planned, start=1):
-        values = yield from workshop.work.row(row.name, row.settings, row.make, number=number, total=len(planned))
+    total = before + len(planned) + later
+    for number, row in enumerate(planned, start=before + 1):
+        values = yield from workshop.work.row(row.name, row.settings, row.make, number=number, total=total)
         if values is None:
             return None
         found[row.name] = values
     return found
 
 
-def at_once(name: str, function: Callable[[], Values | None]) -> Callable[[], Making]:
-    """What makes a row that tells nothing while it is made, and begins anew where it was stopped (None)."""
+def at_once(name: str, settings: Values, compute: Callable[[], Values | None]) -> Planned:
+    """A row that tells nothing while it is made, and begins anew where it was stopped (None).
+
+    The threads are of its settings: sums in another order differ in their last bits, and after some hundred steps
+    that is another model, which would be paired with the wrong ones. Its values have the minutes that it took.
+    """
+    threads = torch.get_num_threads()
 
     def make() -> Making:
-        values = function()
+        begin = time.monotonic()
+        values = compute()
         if values is None:
             yield RowStopped(name)
-        return values
+            return None
+        return {**values, "minutes": (time.monotonic() - begin) / 60, "threads": threads}
 
-    return make
+    return Planned(name, {**settings, "threads": threads}, make)
+
+
+def time_note(rows: Rows) -> str:
+    """What making all rows took, for the notes of a table."""
+    minutes = sum(number(values, "minutes") for values in rows.values())
+    threads = sorted({int(number(values, "threads")) for values in rows.values()})
+    shown = " or ".join(map(str, threads))
+    return f"Rows made in {minutes:.1f} minutes, with {shown} thread{'s' if threads != [1] else ''}."
 
 
 def number(values: Values, key: str) -> float:
@@ -105,6 +131,11 @@ def number(values: Values, key: str) -> float:
     value = values[key]
     assert isinstance(value, int | float)
     return float(value)
+
+
+def numbers(rows: Rows, names: Iterable[str], key: str) -> list[float]:
+    """The same number of several rows."""
+    return [number(rows[name], key) for name in names]
 
 
 def paired(these: Sequence[float], those: Sequence[float]) -> Difference | None:

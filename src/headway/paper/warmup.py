@@ -9,15 +9,24 @@ import torch
 
 from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
-from headway.model.build import build_transformer
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
-from headway.paper.small_run import ShouldStop, SmallRun, measure, train_small
-from headway.paper.study import Planned, Rows, Study, StudyMaking, Workshop, at_once, make_rows, number, paired
+from headway.paper.small_run import ShouldStop, SmallRun, first_model, plan_run
+from headway.paper.study import (
+    Planned,
+    Rows,
+    Study,
+    StudyMaking,
+    Workshop,
+    at_once,
+    make_rows,
+    numbers,
+    paired,
+    time_note,
+)
 from headway.paper.symbols import SymbolTask
 from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.verdict import Claim, Difference, Part
-from headway.paper.work import Values
 from headway.train.objective import Likelihood
 
 PLACEMENTS = ("post", "pre")
@@ -97,7 +106,7 @@ def small_run(placement: str, depth: int, *, steps: int, warmup_steps: int, seed
 
 def last_gradient(run: SmallRun, *, num_sentences: int = 64) -> float:
     """The norm of the gradient, before any step, of the matrix that the last decoder layer ends in."""
-    model = build_transformer(run.model, seed=run.seed).train()
+    model = first_model(run).train()
     batch = run.held_out(num_sentences)
     loss, _ = Likelihood(0.0).sums(model, batch, precision="float32")
     (loss / batch.num_target_tokens).backward()
@@ -119,8 +128,7 @@ def _started(size: Sizes) -> list[Planned]:
             runs = [small_run(placement, depth, steps=1, warmup_steps=1, seed=seed) for seed in size.seeds]
             name = _start_name(placement, depth)
             settings = {**runs[0].settings, "seeds": len(runs)}
-            make_row = at_once(name, lambda runs=runs: {"norms": [last_gradient(run) for run in runs]})
-            planned.append(Planned(name, settings, make_row))
+            planned.append(at_once(name, settings, lambda runs=runs: {"norms": [last_gradient(run) for run in runs]}))
     return planned
 
 
@@ -132,7 +140,7 @@ def _trained(size: Sizes, should_stop: ShouldStop) -> list[Planned]:
                 warmup_steps = size.warmup_steps if is_warmed else 1
                 run = small_run(placement, size.trained_depth, steps=size.steps, warmup_steps=warmup_steps, seed=seed)
                 name = _run_name(placement, warmed, seed)
-                planned.append(Planned(name, run.settings, at_once(name, lambda run=run: _train(run, should_stop))))
+                planned.append(plan_run(name, run, should_stop, num_tested=NUM_TESTED))
     return planned
 
 
@@ -142,15 +150,6 @@ def _start_name(placement: str, depth: int) -> str:
 
 def _run_name(placement: str, warmed: str, seed: int) -> str:
     return f"warmup-{placement}-{warmed}-seed{seed}"
-
-
-def _train(run: SmallRun, should_stop: ShouldStop) -> Values | None:
-    model = build_transformer(run.model, seed=run.seed)
-    steps = train_small(model, run, should_stop)
-    if steps is None:
-        return None
-    measured = measure(model, run.held_out(NUM_TESTED))
-    return {"loss": measured.nll, "accuracy": measured.accuracy, "steps": steps}
 
 
 def _norms(rows: Rows, placement: str, depth: int) -> list[float]:
@@ -166,7 +165,7 @@ def _exponents(rows: Rows, placement: str, size: Sizes) -> list[float]:
 
 
 def _losses(rows: Rows, placement: str, warmed: str, seeds: range) -> list[float]:
-    return [number(rows[_run_name(placement, warmed, seed)], "loss") for seed in seeds]
+    return numbers(rows, (_run_name(placement, warmed, seed) for seed in seeds), "loss")
 
 
 def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
@@ -224,6 +223,7 @@ def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:
         PROTOCOL,
         f"Seeds: {len(size.seeds)}; steps: {size.steps:,}; trained with {size.trained_depth} layers a side, a warm-up "
         f"of {size.warmup_steps:,} steps. Guessing among the symbols costs {math.log(TASK.num_symbols):.2f} nats.",
+        time_note(rows),
     )
     title = "Post-norm and pre-norm, with and without warm-up (Section 5.3; Xiong et al. 2020)"
     return Table(

@@ -61,9 +61,9 @@ def test_a_quick_study_holds_the_law(tmp_path):
     assert use.parts[0].claimed == "above"
 
 
-def test_outputs_are_compared_in_pairs_by_sentence():
-    size = order.Sizes(steps=1, seeds=range(1, 3))
-    rows = {
+def rows_of(size):
+    """What a study of these sizes finds where all is as claimed."""
+    return {
         f"order-{scheme}-seed{seed}": {
             "gap": 0.0 if scheme == "none" else 1.0,
             "loss": (3.0 if scheme == "none" else 0.1) + seed / 100,
@@ -72,6 +72,22 @@ def test_outputs_are_compared_in_pairs_by_sentence():
         for scheme in POSITIONS
         for seed in size.seeds
     }
+
+
+def test_a_difference_that_is_rounding_is_none_whether_that_is_claimed_or_not():
+    size = order.Sizes(steps=1, seeds=range(1, 3))
+    rows = rows_of(size)
+    rows["order-none-seed2"]["gap"] = 1e-15
+    assert order._claims(size, rows)[0].verdict == Verdict.HOLDS
+    rows["order-rope-seed2"]["gap"] = 1e-15
+    law, *_ = order._claims(size, rows)
+    assert [part.verdict for part in law.parts if part.what.startswith("rope")] == [Verdict.DOES_NOT_HOLD]
+    assert law.verdict == Verdict.DOES_NOT_HOLD
+
+
+def test_outputs_are_compared_in_pairs_by_sentence():
+    size = order.Sizes(steps=1, seeds=range(1, 3))
+    rows = rows_of(size)
     law, outputs, use = order._claims(size, rows)
     assert {law.verdict, outputs.verdict, use.verdict} == {Verdict.HOLDS}
     assert outputs.parts[1].difference.value == pytest.approx(0.75)

@@ -1,20 +1,22 @@
 """The study of scaled scores: what it draws, what its models begin with, and what its verdicts rest on."""
 
+import math
 from statistics import fmean
 
 import pytest
 import torch
-from studies import make_study, parts_of
+from studies import make_study, parts_of, workshop
 
 from headway.nn.attention import MultiHeadAttention
-from headway.paper import scaling
-from headway.paper.events import RowKept, RowStopped
+from headway.paper import scaling, small_run
+from headway.paper.events import RowBegun, RowKept, RowStopped
+from headway.paper.small_run import train_and_measure
 from headway.paper.verdict import Verdict
 
 
 @pytest.mark.parametrize("d_k", [4, 67])
 def test_queries_and_keys_begin_with_components_of_variance_1_whatever_d_k(d_k):
-    model = scaling.build(scaling.small_run("unscaled", d_k, steps=1, seed=1))
+    model = scaling.build(scaling.small_run("unscaled", d_k, rate=1e-3, steps=1, seed=1))
     normal = torch.randn(211, 64, generator=torch.Generator().manual_seed(97))
     layers = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     assert len(layers) == 3
@@ -25,7 +27,7 @@ def test_queries_and_keys_begin_with_components_of_variance_1_whatever_d_k(d_k):
 
 
 def test_kinds_of_one_seed_begin_with_equal_queries_and_read_equal_sentences():
-    runs = [scaling.small_run(kind, 11, steps=1, seed=5) for kind in scaling.KINDS]
+    runs = [scaling.small_run(kind, 11, rate=1e-3, steps=1, seed=5) for kind in scaling.KINDS]
     models = [scaling.build(run) for run in runs]
     for model in models[1:]:
         assert torch.equal(
@@ -46,14 +48,73 @@ def test_a_quick_study_has_its_rows_and_verdicts_and_is_not_made_twice(tmp_path)
     assert table.notes[0].startswith("--quick")
     events, again = make_study("scaling", tmp_path)
     assert again == table
-    assert [event.is_new for event in events if isinstance(event, RowKept)] == [False] * (2 + 2 * 3 * 2)
+    assert [event.is_new for event in events if isinstance(event, RowKept)] == [False] * (2 + 2 * 3 * 2 + 2 * 3 * 2)
 
 
 def test_the_table_is_the_mean_of_what_the_rows_hold(tmp_path):
     _, table = make_study("scaling", tmp_path)
-    runs = [scaling.small_run("additive", 64, steps=2, seed=seed) for seed in (1, 2)]
-    losses = [scaling._train(run, lambda: False)["loss"] for run in runs]
-    assert table.rows[1].cells["loss, additive"].measured == pytest.approx(fmean(losses))
+    cells = table.rows[1].cells
+    rate = cells["rate, additive"].measured
+    runs = [scaling.small_run("additive", 64, rate=rate, steps=2, seed=seed) for seed in (1, 2)]
+    losses = [train_and_measure(scaling.build(run), run, lambda: False, num_tested=500)["loss"] for run in runs]
+    assert cells["loss, additive"].measured == pytest.approx(fmean(losses))
+
+
+def test_rates_are_tried_on_other_sentences_than_those_of_the_runs_that_are_reported(tmp_path):
+    size = scaling.sizes(workshop(tmp_path, quick=False))
+    assert scaling.TRIAL_SEED not in size.seeds
+    trial, *runs = (
+        scaling.small_run("scaled", 5, rate=1e-3, steps=2, seed=seed) for seed in (scaling.TRIAL_SEED, *size.seeds)
+    )
+    tried = {tuple(sentence) for sentence in trial.held_out(500).source_BS.tolist() if sentence[5]}  # 5 symbols or more
+    for run in runs:
+        assert not tried & {tuple(sentence) for sentence in run.held_out(500).source_BS.tolist()}
+
+
+def test_every_kind_and_d_k_takes_the_rate_of_its_own_best_trial_for_all_seeds(tmp_path, monkeypatch):
+    best = {("scaled", 4): 2e-3, ("unscaled", 64): 2e-3}  # the others do better with 1e-3
+
+    def measured(_, run, should_stop, *, num_tested):
+        assert not should_stop()
+        model, rate = run.model, run.train.learning_rate
+        is_best = rate == best.get((model.attention_score, model.d_k), 1e-3)
+        return {"loss": 0.3 if is_best else 0.7, "accuracy": 0.5, "steps": run.train.max_steps}
+
+    monkeypatch.setattr(small_run, "train_and_measure", measured)
+    events, table = make_study("scaling", tmp_path)
+    found = {
+        (kind, d_k): row.cells[f"rate, {kind}"].measured
+        for d_k, row in zip((4, 64), table.rows, strict=True)
+        for kind in scaling.KINDS
+    }
+    assert found == {(kind, d_k): best.get((kind, d_k), 1e-3) for d_k in (4, 64) for kind in scaling.KINDS}
+    assert {row.cells[f"loss, {kind}"].measured for row in table.rows for kind in scaling.KINDS} == {0.3}
+    begun = [event for event in events if isinstance(event, RowBegun)]
+    assert [event.number for event in begun] == list(range(1, 27))
+    assert {event.total for event in begun} == {26}
+    assert begun[2].name == "scaling-scaled-4-rate0.001"
+
+
+def test_a_trial_that_broke_off_or_has_no_number_gives_no_rate():
+    size = scaling.Sizes(widths=(7,), rates=(1e-3, 2e-3, 4e-3), num_pairs=1, num_draws=1, steps=9, seeds=range(1, 3))
+    trials = {1e-3: (0.9, 9), 2e-3: (math.nan, 9), 4e-3: (0.1, 3)}
+    rows = {
+        f"scaling-{kind}-7-rate{rate:g}": {"loss": loss, "steps": steps}
+        for kind in scaling.KINDS
+        for rate, (loss, steps) in trials.items()
+    }
+    assert scaling.best_rates(size, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
+    for name, row in rows.items():
+        rows[name] = {**row, "steps": 2}
+    assert scaling.best_rates(size, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
+
+
+def test_a_rate_at_an_end_of_the_grid_is_told_of():
+    size = scaling.Sizes(widths=(7, 11), rates=(1e-3, 2e-3, 4e-3), num_pairs=1, num_draws=1, steps=9, seeds=range(1, 3))
+    middle = {(kind, d_k): 2e-3 for kind in scaling.KINDS for d_k in size.widths}
+    assert len(scaling._rate_notes(size, middle)) == 1
+    _, told = scaling._rate_notes(size, {**middle, ("additive", 11): 4e-3})
+    assert told.endswith("may lie beyond: additive at d_k 11.")
 
 
 def test_a_stopped_study_goes_on_after_its_last_finished_row(tmp_path):

@@ -8,7 +8,8 @@ import torch
 from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
 from headway.model.build import build_transformer
-from headway.paper.small_run import SmallRun, measure, train_small
+from headway.paper.events import RowStopped
+from headway.paper.small_run import SmallRun, first_model, measure, plan_run, train_small
 from headway.paper.symbols import SymbolTask
 
 
@@ -45,6 +46,27 @@ def test_a_run_whose_loss_is_not_finite_ends_with_the_steps_before():
     run = small_run(steps=9, rate=1e30)
     steps = train_small(build_transformer(run.model), run, lambda: False)
     assert 0 < steps < 9
+
+
+def test_a_planned_run_is_trained_and_then_measured_on_as_many_sentences_as_its_settings_tell():
+    run = small_run(steps=7)
+    planned = plan_run("copy", run, lambda: False, num_tested=13)
+    assert planned.settings == {**run.settings, "tested": 13, "threads": torch.get_num_threads()}
+    with pytest.raises(StopIteration) as ended:
+        next(planned.make())
+    values = ended.value.value
+    model = first_model(run)
+    train_small(model, run, lambda: False)
+    measured = measure(model, run.held_out(13))
+    assert (values["loss"], values["accuracy"], values["steps"]) == (measured.nll, measured.accuracy, 7)
+
+
+def test_a_planned_run_that_is_stopped_tells_so_and_has_no_values():
+    making = plan_run("copy", small_run(), lambda: True, num_tested=13).make()
+    assert next(making) == RowStopped("copy")
+    with pytest.raises(StopIteration) as ended:
+        next(making)
+    assert ended.value.value is None
 
 
 def test_equal_seeds_draw_equal_sentences_for_every_model_and_none_that_is_held_out():
