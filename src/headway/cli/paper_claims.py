@@ -30,6 +30,7 @@ NAMES = ("scaling", "length", "order", "warmup", "smoothing", "averaging", "subw
     type=click.Path(path_type=Path),
     help="The folder of Multi30k's files, for the claims on text.  [default: a corpus written from CLDR data]",
 )
+@click.option("--threads", type=click.IntRange(min=1), help="Threads that compute.  [default: as many as torch takes]")
 @out_option("claims")
 @json_option
 def command(
@@ -40,6 +41,7 @@ def command(
     steps_a_run: int | None,
     minutes_a_run: float | None,
     data_dir: Path | None,
+    threads: int | None,
     out_dir: Path,
     as_json: bool,
 ) -> None:
@@ -54,25 +56,28 @@ def command(
     averaging  the mean of the last checkpoints is better than the last (6.1)
     subwords   one vocabulary and one matrix for both sides (3.4, 5.1)
 
-    The last three train on text, the others on symbols drawn by a seed.
+    The last three train on text, the others on symbols drawn by a seed. The page claims.md in the folder has the
+    verdicts of all studies that were made there, by this call or an earlier one.
     """  # noqa: D301 - click wants the character that the escape stands for
     if steps_a_run is not None and minutes_a_run is not None:
         raise click.UsageError("--steps-a-run and --minutes-a-run both say when a run ends; give one of them.")
-    from headway.paper.claims import CLAIMS, make_claims, to_json, write_overview
+    from headway.paper.claims import CLAIMS, make_claims, tables_json, write_overview
     from headway.paper.study import Extent, Workshop
     from headway.paper.work import WorkFolder
 
     again, chosen = given_command(), list(dict.fromkeys(names)) or list(CLAIMS)
-    extent = Extent(quick, seeds, steps_a_run, minutes_a_run, data_dir)
-    tables = []
+    extent = Extent(quick, seeds, steps_a_run, minutes_a_run, data_dir, threads)
+    tables, paths, told = [], [], []
     for table in made_tables(
         lambda should_stop: make_claims(chosen, Workshop(extent, WorkFolder(out_dir), should_stop, again)),
         out_dir=out_dir,
     ):
         tables.append(table)
+        paths, told = write_overview(out_dir)
         if not as_json:
             click.echo(table_text(table) + "\n")
-    paths = write_overview(tables, out_dir, again)
+    for line in told:
+        click.echo(f"note: {line}", err=True)
     click.echo(f"written: {', '.join(map(str, paths))}", err=True)
     if as_json:
-        click.echo(to_json(tables, again), nl=False)
+        click.echo(tables_json(tables), nl=False)
