@@ -76,7 +76,7 @@ def sizes(workshop: Workshop) -> Sizes:
     extent = workshop.extent
     return Sizes(
         widths=extent.choose((4, 16, 64, 256, 1024), (4, 64)),
-        rates=extent.choose((2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3), (1e-3, 2e-3)),
+        rates=extent.choose((5e-4, 1e-3, 2e-3, 4e-3, 8e-3), (1e-3, 2e-3)),
         num_pairs=extent.choose(100_000, 20_000),
         num_draws=extent.choose(2000, 200),
         steps=extent.num_steps(600, 20),
