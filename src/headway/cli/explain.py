@@ -2,10 +2,12 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from headway.cli.options import tag_option
 from headway.cli.records import line_pairs
@@ -34,6 +36,8 @@ DEFAULT_FOLDER = "explained"
 @click.option("--heads", is_flag=True, help="Switch each head off, and see what becomes of --source and --target.")
 @click.option("--source", metavar="FILE", help="With --heads: sentences, one a line.")
 @click.option("--bleu", is_flag=True, help="With --heads: translate without each head too. It takes long.")
+@click.option("--tokenize", default="auto", show_default=True, help="BLEU's tokenizer: auto, none, 13a, intl, zh ...")
+@click.option("--lowercase", is_flag=True, help="BLEU without regard to case.")
 @tag_option
 @click.option("--device", default="auto", type=click.Choice(DEVICES), help="Where to compute.")
 @click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [one a core]")
@@ -48,6 +52,8 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     heads: bool,
     source: str | None,
     bleu: bool,
+    tokenize: str,
+    lowercase: bool,
     tag: str | None,
     device: str,
     threads: int | None,
@@ -62,15 +68,17 @@ def command(  # noqa: PLR0913 - click gives one argument an option
 
     Example: headway explain -m runs/mine --heads --source test.en --target test.de
     """
+    is_tokenize_given = click.get_current_context().get_parameter_source("tokenize") != ParameterSource.DEFAULT
+    bleu_only = {"--tokenize": is_tokenize_given, "--lowercase": lowercase}
     sentence_only = {"SENTENCE": sentence is not None, "--out": out is not None, "--head": bool(names)}
-    heads_only = {"--source": source is not None, "--bleu": bleu}
-    unused = [name for name, is_given in (sentence_only if heads else heads_only).items() if is_given]
-    if unused:
-        raise click.UsageError(f"{', '.join(unused)} would have no effect with{'' if heads else 'out'} --heads.")
+    heads_only = {"--source": source is not None, "--bleu": bleu, **bleu_only}
+    _refuse(sentence_only if heads else heads_only, "with --heads" if heads else "without --heads")
+    _refuse({} if bleu else bleu_only, "without --bleu")
     subject = _load(models, device, threads)
     if heads:
         pairs = _read(source, target)
-        _tell_effects(_measure(subject, pairs, tag=tag, with_bleu=bleu), as_json=as_json)
+        effects = _measure(subject, pairs, tag=tag, with_bleu=bleu, tokenize=tokenize, lowercase=lowercase)
+        _tell_effects(effects, as_json=as_json)
         return
     if sentence is None:
         raise click.UsageError("found no SENTENCE to look at; give one, or --heads with --source and --target.")
@@ -84,6 +92,13 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         _write(folder, record, drawing)
     click.echo(json.dumps(record.to_dict(), ensure_ascii=False) if as_json else _text(record, folder))
     _notice(record)
+
+
+def _refuse(given: Mapping[str, bool], where: str) -> None:
+    """Refuse the options among these that were given and would do nothing there."""
+    unused = [name for name, is_given in given.items() if is_given]
+    if unused:
+        raise click.UsageError(f"{', '.join(unused)} would have no effect {where}.")
 
 
 def _load(models: tuple[Path, ...], device: str, threads: int | None) -> "Subject":
@@ -141,7 +156,15 @@ def _read(source: str | None, target: str | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def _measure(subject: "Subject", pairs: list[tuple[str, str]], *, tag: str | None, with_bleu: bool) -> "HeadEffects":
+def _measure(
+    subject: "Subject",
+    pairs: list[tuple[str, str]],
+    *,
+    tag: str | None,
+    with_bleu: bool,
+    tokenize: str,
+    lowercase: bool,
+) -> "HeadEffects":
     from headway.inspection.head_effect import measure_effects
 
     found = measure_effects(
@@ -150,6 +173,8 @@ def _measure(subject: "Subject", pairs: list[tuple[str, str]], *, tag: str | Non
         [target for _, target in pairs],
         tag=tag,
         with_bleu=with_bleu,
+        tokenize=tokenize,
+        lowercase=lowercase,
         on_progress=_tell_progress,
     )
     if sys.stderr.isatty():
@@ -166,15 +191,19 @@ def _tell_effects(effects: "HeadEffects", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(effects.to_dict(), indent=2))
         return
-    with_bleu = effects.heads[0].bleu is not None
-    table = [["head", "change", "95 % interval", *(["BLEU", "change", "p"] if with_bleu else [])]]
+    bleu = effects.heads[0].bleu
+    table = [["head", "change", "95 % interval", *(["BLEU", "change", "p"] if bleu is not None else [])]]
     table += [_effect_row(effect) for effect in sorted(effects.heads, key=lambda effect: effect.change.value)]
     tokens = count(effects.num_tokens, "target token")
     rows = [
         ("pairs", f"{effects.num_sentences:,}" + (f"; {effects.left_out:,} left out" if effects.left_out else "")),
         ("log-probability", f"{effects.log_prob:.4f} on average of {tokens}, with every head"),
     ]
+    if bleu is not None:
+        rows.append(("BLEU", f"{bleu.baseline:.2f} with every head, {bleu.signature}"))
     click.echo(f"{columns(rows)}\n\n{columns(table, right={1, 3, 4, 5})}\n\n{_conclusion(effects)}")
+    for warning in effects.warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _effect_row(effect: "HeadEffect") -> list[str]:

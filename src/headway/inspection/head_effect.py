@@ -17,11 +17,12 @@ from headway.errors import InspectionError
 from headway.inspection.attention_layer import AttentionLayer, attention_layers
 from headway.inspection.subject import Subject
 from headway.metrics.bootstrap import RESAMPLES, SEED, Estimate, ratio_intervals
-from headway.metrics.translation import MetricComparison, compare_translations
+from headway.metrics.translation import MetricComparison, choose_tokenizer, compare_translations
 from headway.model.predictor import gated, target_log_probs
 from headway.model.transformer import Transformer
 from headway.nn.attention import allowed
 from headway.nn.masks import key_mask
+from headway.translate.marked import translate_marked
 from headway.translate.translator import Translator, plan_batches
 
 FORMAT_VERSION = 1
@@ -55,7 +56,7 @@ class HeadEffects:
     """The effects of all heads of a model, each switched off alone.
 
     ``log_prob`` is the mean of a target token, EOS counted, with every head on. ``left_out``: pairs that lack a side,
-    or are longer than the model's positions.
+    or are longer than the model's positions. ``warnings``: what there is to know of BLEU, where it was asked for.
     """
 
     log_prob: float
@@ -65,6 +66,7 @@ class HeadEffects:
     heads: tuple[HeadEffect, ...]
     num_bootstrap: int
     seed: int = SEED
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
@@ -78,6 +80,7 @@ class HeadEffects:
             "num_bootstrap": self.num_bootstrap,
             "seed": self.seed,
             "heads": [_plain(effect) for effect in self.heads],
+            "warnings": list(self.warnings),
         }
 
 
@@ -88,17 +91,23 @@ def measure_effects(
     *,
     tag: str | None = None,
     with_bleu: bool = False,
+    tokenize: str = "auto",
+    lowercase: bool = False,
     num_bootstrap: int = RESAMPLES,
     on_progress: OnProgress | None = None,
 ) -> HeadEffects:
     """Switch every head off in turn, and see what becomes of the probability of these targets, and of BLEU.
 
     The targets go through the model in forced passes, one for each head; heads of the decoder share the encoder's
-    memory. ``with_bleu`` translates all sources once for each head, which takes by far the longest. ``on_progress``
-    hears how many of how many pairs have been scored. Raises InspectionError where no pair is left,
-    TranslationError for unequal counts or an unknown tag.
+    memory. ``with_bleu`` translates all sources once for each head, which takes by far the longest; ``tokenize`` and
+    ``lowercase`` are as in ``headway.translate.evaluate.evaluate``, so that BLEU with every head is its figure.
+    ``on_progress`` hears how many of how many pairs have been scored. Raises InspectionError where no pair is left,
+    TranslationError for unequal counts or an unknown tag, MetricError for an unknown tokenizer, before anything is
+    computed.
     """
     translator = subject.translator if tag is None else subject.translator.tagged(tag)
+    if with_bleu:  # a wrong tokenizer is told now, not after hours of translating
+        choose_tokenizer(tokenize, translator.target_language, [])
     pairs = _pairs(translator, sources, targets)
     left_out = len(sources) - len(pairs)
     if not pairs:
@@ -109,9 +118,11 @@ def measure_effects(
     sums_XN = _sums(subject, pairs, on_progress or _nobody)
     counts_N = [len(pair.target_ids) for pair in pairs]
     intervals = ratio_intervals(sums_XN[1:] - sums_XN[0], counts_N, num_bootstrap=num_bootstrap)
-    comparisons = (
-        _comparisons(subject.model, translator, pairs, num_bootstrap) if with_bleu else [None] * len(intervals)
-    )
+    comparisons: list[MetricComparison | None] = [None] * len(intervals)
+    warnings: list[str] = []
+    if with_bleu:
+        bleu = _Bleu(tokenize, lowercase, num_bootstrap)
+        comparisons = [*_comparisons(subject.model, translator, pairs, bleu=bleu, warnings=warnings)]
     return HeadEffects(
         float(sums_XN[0].sum()) / sum(counts_N),
         num_sentences=len(pairs),
@@ -122,7 +133,17 @@ def measure_effects(
             for switch, interval, bleu in zip(_switches(subject.model), intervals, comparisons, strict=True)
         ),
         num_bootstrap=num_bootstrap,
+        warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bleu:
+    """How translations are scored and compared."""
+
+    tokenize: str
+    lowercase: bool
+    num_bootstrap: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +218,14 @@ def _batch_sums(model: Transformer, batch: Batch, memory_BSD: Tensor, mask_B11S:
 
 
 def _comparisons(
-    model: Transformer, translator: Translator, pairs: Sequence[_Pair], num_bootstrap: int
+    model: Transformer, translator: Translator, pairs: Sequence[_Pair], *, bleu: _Bleu, warnings: list[str]
 ) -> list[MetricComparison]:
-    """BLEU without each head against BLEU with all, by a paired test."""
+    """BLEU without each head against BLEU with all, by a paired test; by the path that users take."""
     device = next(model.parameters()).device
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
 
     def translate() -> list[str]:
-        return [translation.text for translation in translator.translate(sources)]
+        return [marked.text for marked in translate_marked(translator, sources)]
 
     whole = translate()
     found: list[MetricComparison] = []
@@ -216,10 +237,13 @@ def _comparisons(
             without,
             references,
             target_language=translator.target_language,
-            num_bootstrap=num_bootstrap,
+            tokenize=bleu.tokenize,
+            lowercase=bleu.lowercase,
+            num_bootstrap=bleu.num_bootstrap,
             include_ter=False,
         )
         found.append(next(metric for metric in compared.metrics if metric.name == "BLEU"))
+        warnings += compared.warnings
     return found
 
 

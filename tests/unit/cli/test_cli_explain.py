@@ -15,6 +15,8 @@ from inspected_models import TEXTS, small_folder
 from headway.translate.translator import Translator
 
 SENTENCE = "the cat sat on 7 mats"
+FORM = ["--tokenize", "none", "--lowercase"]
+PAIR = ["--source", "a.en", "--target", "a.de"]
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +88,18 @@ def test_heads_are_told_from_the_worst_loss_on(model, here, capsys):
     assert f"{28 - len(sure)} neither for sure" in out[-2]
 
 
-def test_bleu_is_told_where_it_is_asked_for(model, here, capsys):
+def test_bleu_is_told_where_it_is_asked_for_as_headway_evaluate_has_it(model, here, capsys):
     (here / "one.en").write_text("the cat\nthe dog sat\n", encoding="utf-8")
-    (here / "one.de").write_text("ein kater\nein hund sitzt\n", encoding="utf-8")
-    out = run(capsys, "-m", model, "--heads", "--source", "one.en", "--target", "one.de", "--bleu").out
-    assert "BLEU" in out
+    (here / "one.de").write_text("EIN KATER.\nEin Hund sitzt.\n", encoding="utf-8")
+    given = ["-m", model, "--source", "one.en", "--tokenize", "char", "--lowercase"]  # char, so that it is not 0
+    assert main(["evaluate", *given, "--reference", "one.de", "--json"]) == 0
+    wanted = json.loads(capsys.readouterr().out)["bleu"]["value"]
+    assert wanted > 0
+    out = run(capsys, *given, "--heads", "--target", "one.de", "--bleu").out
+    (line,) = [line for line in out.split("\n") if line.startswith("BLEU")]
+    assert line.split()[1:5] == [f"{wanted:.2f}", "with", "every", "head,"]
+    assert "|case:lc|" in line
+    assert "|tok:char|" in line
 
 
 def test_several_models_are_refused_by_name(model, here, capsys):
@@ -108,7 +117,16 @@ def test_several_models_are_refused_by_name(model, here, capsys):
         ([SENTENCE, "--head", "cross.9.9"], "no head is named 'cross.9.9'; wanted one of encoder.1.1 to encoder.3.4"),
         ([SENTENCE, "--head", "x\ny"], r"no head is named 'x\ny'"),
         ([SENTENCE, "--source", "a.en", "--bleu"], "--source, --bleu would have no effect without --heads"),
+        (
+            [SENTENCE, "--tokenize", "none", "--lowercase"],
+            "--tokenize, --lowercase would have no effect without --heads",
+        ),
         ([SENTENCE, "--heads", "--out", "x"], "SENTENCE, --out would have no effect with --heads"),
+        (
+            ["--heads", "--tokenize", "none", "--lowercase"],
+            "--tokenize, --lowercase would have no effect without --bleu",
+        ),
+        ([*PAIR, "--heads", "--bleu", "--tokenize", "lower"], "no BLEU tokenizer is named 'lower'"),
         (["--heads", "--source", "a.en"], "--heads needs --source FILE and --target FILE"),
         (["--heads", "--source", "-", "--target", "-"], "Standard input cannot be both sides"),
         (["--heads", "--source", "a.en", "--target", "short.de"], "a.en has 7 lines, short.de has 1"),

@@ -5,12 +5,13 @@ import pytest
 import torch
 from inspected_models import TEXTS, TOKENIZER, small_subject, subject_of
 
-from headway.errors import InspectionError, TranslationError
+from headway.errors import InspectionError, MetricError, TranslationError
 from headway.inspection.attention_layer import attention_layers
 from headway.inspection.head_effect import measure_effects
 from headway.metrics.translation import compare_translations
 from headway.nn.attention import MultiHeadAttention
 from headway.text.bpe import learn_bpe
+from headway.translate.evaluate import evaluate
 
 SOURCES, TARGETS = TEXTS[:11], TEXTS[27:38]
 PARTS = {
@@ -84,6 +85,49 @@ def test_bleu_is_that_of_translations_without_the_head_in_the_paired_test():
     assert found.heads[-1].bleu == wanted.metrics[0]
     assert found.to_dict()["heads"][-1]["bleu"]["name"] == "BLEU"
     assert "bleu" not in measure_effects(subject, SOURCES, TARGETS, num_bootstrap=20).to_dict()["heads"][0]
+
+
+def test_bleu_with_every_head_is_the_figure_of_headway_evaluate():
+    subject = small_subject(num_encoder_layers=1, num_decoder_layers=1, num_heads=2)
+    sources = [*SOURCES[:2], "see {0} the cat"]  # a placeholder, which users get back whatever the model writes
+    own = [translation.text for translation in subject.translator.translate(sources)]
+    references = [f"{text.upper()}." for text in own]
+    figures = []
+    for tokenize, lowercase in (("auto", False), ("char", True)):
+        given = {"tokenize": tokenize, "lowercase": lowercase}
+        found = measure_effects(subject, sources, references, with_bleu=True, num_bootstrap=20, **given)
+        wanted = evaluate(subject.translator, sources, references, target_language="de", quick=True, **given)
+        assert [effect.bleu.baseline for effect in found.heads] == pytest.approx([wanted.scores.bleu.value] * 6)
+        figures.append(wanted.scores.bleu.value)
+        case, name = "lc" if lowercase else "mixed", "13a" if tokenize == "auto" else tokenize
+        assert f"|case:{case}|" in found.heads[0].bleu.signature
+        assert f"|tok:{name}|" in found.heads[0].bleu.signature
+    assert figures[1] > figures[0]
+    assert "{0}" in wanted.translations[-1]
+
+
+def test_an_unknown_tokenizer_is_told_before_anything_is_computed():
+    heard = []
+    with pytest.raises(MetricError, match="no BLEU tokenizer is named 'lower'"):
+        measure_effects(
+            small_subject(),
+            SOURCES,
+            TARGETS,
+            with_bleu=True,
+            tokenize="lower",
+            on_progress=lambda *done: heard.append(done),
+        )
+    assert heard == []
+
+
+def test_what_there_is_to_know_of_bleu_is_told_once():
+    subject = small_subject(num_encoder_layers=1, num_decoder_layers=1, num_heads=2)
+    targets = [f"{text} ." for text in TARGETS]
+    found = measure_effects(subject, SOURCES, targets, with_bleu=True, tokenize="none", num_bootstrap=20)
+    assert len(set(found.warnings)) == len(found.warnings)
+    assert any("reference text looks tokenised" in warning for warning in found.warnings)
+    assert found.to_dict()["warnings"] == list(found.warnings)
+    assert measure_effects(subject, SOURCES, targets, num_bootstrap=20).warnings == ()
 
 
 def test_pairs_without_a_side_or_positions_are_left_out_and_counted():
