@@ -26,7 +26,7 @@ def evaluate_trees(
     as_json: bool,
 ) -> None:
     """Print both figures, ``all`` and ``evalb``, for all lengths and up to 40 words; with a baseline a paired test."""
-    from headway.metrics.parseval import compare_trees, score_trees, with_reference_tags
+    from headway.metrics.parseval import compare_trees, score_trees
 
     piped = [name for name, path in (("hypothesis", hypothesis), ("baseline", baseline)) if str(path) == "-"]
     if str(reference) == "-" or len(piped) > 1:
@@ -38,12 +38,11 @@ def evaluate_trees(
         for side, path in (("hypothesis", hypothesis), ("baseline", baseline))
         if path is not None
     }
-    if reference_tags:
-        found = {side: with_reference_tags(trees, wanted) for side, trees in found.items()}
-    scores = score_trees(found["hypothesis"], wanted, parameters=chosen)
+    scores = score_trees(found["hypothesis"], wanted, parameters=chosen, reference_tags=reference_tags)
     comparison = None
     if baseline is not None:
-        comparison = compare_trees(found["baseline"], found["hypothesis"], wanted, parameters=chosen)
+        sides = found["baseline"], found["hypothesis"]
+        comparison = compare_trees(*sides, wanted, parameters=chosen, reference_tags=reference_tags)
     if as_json:
         click.echo(json.dumps(_table(scores, comparison), indent=2, ensure_ascii=False))
         return

@@ -48,12 +48,12 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     threads: int | None,
     batch_tokens: int | None,
 ) -> None:
-    r"""Go on from each prompt: --prompt TEXT, or the lines of FILE (- is standard input).
+    """Go on from each prompt: --prompt TEXT, or the lines of FILE (- is standard input).
 
     \b
     headway generate -m FOLDER --prompt "A man is" --sample --top-p 0.9
     headway generate -m FOLDER prompts.txt --format jsonl --n-best 4
-    """
+    """  # noqa: D301 - click wants the character that the escape stands for
     if prompts and file is not None:
         raise click.UsageError(f"found both --prompt and the file {file}; wanted one. Leave the other out.")
     if decoding.risk is not None:

@@ -76,7 +76,7 @@ class Notes:
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz ...), or folder of drawings.")
 @click.option("--tags", "tags_file", metavar="FILE", help="The tags of each line's words, line by line.")
 @click.option("--tagged", is_flag=True, help="Words come with their tags: the_DT dog_NN.")
-@click.option("--from-trees", is_flag=True, help="FILE holds trees: their sentences are parsed, with their tags.")
+@click.option("--from-trees", is_flag=True, help="FILE holds trees: their words, and tags if the model reads any.")
 @click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]")
 @click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral. [the model's]")
 @click.option("--unconstrained", is_flag=True, help="Take what the model writes, and mend it; else search among trees.")
@@ -191,13 +191,17 @@ def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) ->
 
 
 def _trees(file: str, parser: "Parser") -> "Iterator[Sentence]":
-    """The words and the tags of each tree, without what the parser's treebank was stripped of."""
+    """The words of each tree, without what the parser's treebank was stripped of; its tags where the parser reads tags.
+
+    One that predicts them would be held to given ones, and measured as what it is not.
+    """
     from headway.data.treebank import plain_tree
     from headway.trees.brackets import read_trees
 
     for tree in read_trees(file):
         plain = plain_tree(tree, parser.parsing)
-        yield ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
+        words, tags = ([], []) if plain is None else (list(plain.words()), list(plain.tags()))
+        yield words, tags if parser.needs_tags else None
 
 
 def _sentences(file: str, tags_file: str | None, *, tagged: bool) -> "Iterator[Sentence]":
@@ -209,11 +213,16 @@ def _sentences(file: str, tags_file: str | None, *, tagged: bool) -> "Iterator[S
     lines = read_lines(file)
     if tags_file is not None:
         for line, row in line_pairs(lines, read_lines(tags_file), names=(name_of(file), name_of(tags_file))):
-            yield [unescape_word(word) for word in line.split()], row.split()
+            yield [unescape_word(word) for word in _parts(line)], _parts(row)
         return
     for number, line in enumerate(lines, start=1):
         if tagged:
-            words, tags = split_tagged(" ".join(line.split()), where=f"{name_of(file)} line {number:,}")
+            words, tags = split_tagged(" ".join(_parts(line)), where=f"{name_of(file)} line {number:,}")
             yield [unescape_word(word) for word in words], tags
         else:
-            yield [unescape_word(word) for word in line.split()], None
+            yield [unescape_word(word) for word in _parts(line)], None
+
+
+def _parts(line: str) -> list[str]:
+    """What stands between spaces and tabs; other white space (U+00A0, say) is part of a word."""
+    return [part for part in line.replace("\t", " ").split(" ") if part]

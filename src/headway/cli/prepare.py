@@ -8,6 +8,7 @@ import click
 from headway.cli.options import data_option, overrides_option
 from headway.cli.reports import render_report
 from headway.config.load import load
+from headway.errors import DataError
 
 
 @click.command("prepare")
@@ -24,6 +25,8 @@ def command(recipe: str, *, data_dir: Path, overrides: tuple[str, ...], out_dir:
     the vocabulary of that model, as training does.
     """
     config = load(recipe, overrides=overrides)
+    if out_dir.exists() and not out_dir.is_dir():
+        raise DataError(f"cli/prepare: --out {out_dir} is a file; wanted a folder for the prepared data. Name another.")
     from headway.data.prepare import prepare
     from headway.train.adapt import adapted, open_parent, overruled_sizes, vocabulary_of
 

@@ -42,7 +42,7 @@ OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the sho
 @click.argument("recipe", required=False)
 @data_option
 @overrides_option
-@click.option("--source", metavar="FILE", help="Short form: the source side, or one TSV or JSONL file of both sides.")
+@click.option("--source", metavar="FILE", help="Short form: the source side, or both: TMX, XLIFF, PO, TSV, JSONL ...")
 @click.option("--target", metavar="FILE", help="Short form: the target side, aligned by line.")
 @click.option("--dev-source", metavar="FILE", help="Short form: validation text. Absent: held out from training text.")
 @click.option("--dev-target", metavar="FILE", help="Short form: its target side.")
@@ -54,7 +54,9 @@ OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the sho
     help="auto: choose all settings from the text. Else: a model's size.",
 )
 @click.option("--init", metavar="FOLDER", help="Begin with the weights and the vocabulary of this model.")
-@click.option("--out", "out_dir", type=PATH, metavar="FOLDER", help="The model folder.  [default: runs/RECIPE]")
+@click.option(
+    "--out", "out_dir", type=PATH, metavar="FOLDER", help="The model folder.  [default for a recipe: runs/RECIPE]"
+)
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same folder instead of going on.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     recipe: str | None,

@@ -258,7 +258,10 @@ def _read(path: Path) -> bytes:
         hint = f"the nearest packaged recipe is {near[0]}" if near else "packaged recipes are " + ", ".join(names)
         raise ConfigError(f"config/load: {path}: there is no such file; {hint}. Give a TOML file or a name.") from None
     except IsADirectoryError:
-        raise ConfigError(f"config/load: {path} is a folder; wanted a recipe, a TOML file.") from None
+        raise ConfigError(
+            f"config/load: {path} is a folder; wanted a recipe, a TOML file. A run's own is training/recipe.toml in "
+            "its folder; to begin with a model that is there, say --init."
+        ) from None
     except OSError as error:
         raise ConfigError(f"config/load: {path} cannot be read: {error.strerror}. Check its path and rights.") from None
 
@@ -281,7 +284,7 @@ def _explain_toml(error: tomllib.TOMLDecodeError, text: str, name: str) -> str:
         message = message[: match.start()]
         if match[1]:
             where = f"{name} line {match[1]} column {match[2]}"
-    remedy = 'text stands in quotes, as in name = "text"'
+    remedy = 'text stands in quotes, as in name = "text"; a file of text to train on is named by --source'
     if "\\" in message:
         remedy = r"text with backslashes stands in single quotes, as in train_source = 'C:\texts\memory.tmx'"
     return f"config/load: {where}: not TOML: {message}. Mend that line; {remedy}."
@@ -436,6 +439,8 @@ def _explain(detail: ErrorDetails, origin: Origin) -> str:
     key, kind, context = _key(detail), detail["type"], detail.get("ctx", {})
     where, name = origin.of(key), ".".join(key)
     if kind == "extra_forbidden":
+        inside = [text for said, text in origin.overrides.items() if said[: len(key)] == key]
+        where = f"--set {inside[0]}" if inside and key not in origin.lines else where
         return f"{where}: unknown {_name_unknown(key, detail['input'])}"
     if kind == "missing":
         return f"{origin.of(key[:-1])}: {name} is missing"

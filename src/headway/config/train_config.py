@@ -53,6 +53,7 @@ class TrainConfig(Section):
     sharding: Literal["none", "fsdp"] = "none"  # fsdp: each of several processes holds a part of every parameter
     validate_every: Count = 1000  # steps
     validation_sentences: Count = 1000  # decoded at each validation; the loss always takes all
+    validation_beam_size: Count | None = None  # with which they are; absent: search.beam_size
     checkpoint_every: Count = 1000  # steps
     keep_last: Count = 5
     keep_best: Count = 5

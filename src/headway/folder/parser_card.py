@@ -30,6 +30,7 @@ def does_of(parsing: ParsingConfig) -> str:
 def usage_of(parsing: ParsingConfig, folder_name: str) -> list[str]:
     """Commands, without their fence."""
     name = shlex.quote(folder_name)
+    own = "" if parsing.tags == "given" else " --reference-tags"
     if parsing.tags == "given":
         first = f"echo 'The_DT dog_NN sleeps_VBZ ._.' | headway parse -m {name} --tagged"
     else:
@@ -37,7 +38,7 @@ def usage_of(parsing: ParsingConfig, folder_name: str) -> list[str]:
     return [
         first,
         f"headway parse -m {name} --from-trees test.trees -o parses.trees",
-        "headway evaluate --task parsing --hypothesis parses.trees --reference test.trees",
+        f"headway evaluate --task parsing --hypothesis parses.trees --reference test.trees{own}",
         f"headway describe {name}",
     ]
 
@@ -48,17 +49,22 @@ def quality_of(scored: Sequence[ParsedSet]) -> list[str]:
         "Labelled brackets by EVALB's COLLINS parameters, with the tags of the references on the trees; a failed "
         "sentence counts as missed. 95 % intervals are a bootstrap over sentences.",
         "",
-        "| set | sentences | tags read | F1 | recall | precision | F1 up to 40 words | outputs mended |",
+        "| set | sentences | tags | F1 | recall | precision | F1 up to 40 words | outputs mended |",
         "|---|---:|---|---:|---:|---:|---:|---:|",
     ]
     for entry in scored:
         whole, short = entry.scores.all.every_length, entry.scores.all.up_to_cutoff
         name = " ".join(entry.name.split()).replace("<", "&lt;").replace("|", "\\|")
         lines.append(
-            f"| {name} | {whole.num_sentences:,} | {'given' if entry.tags_given else 'none'} | {_f1(whole)} | "
+            f"| {name} | {whole.num_sentences:,} | {_tags(entry)} | {_f1(whole)} | "
             f"{whole.recall:.2f} | {whole.precision:.2f} | {_f1(short)} | {entry.num_repaired:,} |"
         )
     return lines
+
+
+def _tags(entry: ParsedSet) -> str:
+    right = entry.scores.all.every_length.tagging_accuracy
+    return "given" if entry.tags_given else f"predicted, {right:.2f} % right"
 
 
 def limits_of(longest: int) -> list[str]:

@@ -6,7 +6,7 @@ their references is missed. Quote ``all``.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from headway.errors import MetricError
 from headway.metrics.evalb_parameters import COLLINS, Parameters
@@ -95,17 +95,19 @@ def score_trees(
     *,
     parameters: Parameters = COLLINS,
     num_bootstrap: int = 1000,
+    reference_tags: bool = False,
 ) -> ParsevalScores:
     """Score parses, one a reference; None is a parser that found nothing.
 
     Intervals are the middle 95 % of ``num_bootstrap`` resamples of sentences, with a fixed seed; none below 2. Tags
-    matter: punctuation is left out by its tag (``with_reference_tags``).
+    matter: punctuation is left out by its tag. With ``reference_tags`` the parses are scored with those of their
+    references (``with_reference_tags``), and the tagging accuracy is still that of their own.
 
     Raises:
         MetricError: unequal counts, no sentences, or a reference with a word that has no tag, which EVALB cannot read.
 
     """
-    sentences = _score(hypotheses, references, parameters)
+    sentences = _score(hypotheses, references, parameters, reference_tags=reference_tags)
     errors = [number for number, sentence in enumerate(sentences, 1) if sentence.status == ERROR]
     return ParsevalScores(
         evalb=_by_length(sentences, parameters, num_bootstrap, counts_failed=False),
@@ -125,10 +127,11 @@ def compare_trees(
     *,
     parameters: Parameters = COLLINS,
     num_bootstrap: int = 1000,
+    reference_tags: bool = False,
 ) -> ParserComparison:
-    """Test whether two parsers differ by more than chance, on the same sentences. Raises as ``score_trees``."""
-    ours = _score(baseline, references, parameters)
-    theirs = _score(system, references, parameters)
+    """Test whether two parsers differ by more than chance, on the same sentences. Arguments are ``score_trees``'s."""
+    ours = _score(baseline, references, parameters, reference_tags=reference_tags)
+    theirs = _score(system, references, parameters, reference_tags=reference_tags)
     short = [number for number, sentence in enumerate(ours) if sentence.length <= parameters.cutoff_length]
     return ParserComparison(
         every_length=compare_counts(_counts(ours), _counts(theirs), num_bootstrap=num_bootstrap),
@@ -142,23 +145,31 @@ def compare_trees(
     )
 
 
-def with_reference_tags(hypotheses: Sequence[Tree | None], references: Sequence[Tree]) -> list[Tree | None]:
-    """Parses with the tags of their references, as is the custom; one of another number of words stays as it is.
+def with_reference_tags(
+    hypotheses: Sequence[Tree | None], references: Sequence[Tree], *, parameters: Parameters = COLLINS
+) -> list[Tree | None]:
+    """Parses with the tags of their references, as is the custom; one of other words than it reads stays as it is.
 
-    Without this a parser that hides its tags keeps punctuation that the reference deletes, and all its sentences are
-    errors. Raises MetricError for unequal counts.
+    Traces, which ``parameters`` name as of no length, may stand in the references alone. Without the references' tags a
+    parser that hides its own keeps punctuation that the reference deletes, and all its sentences are errors. Raises
+    MetricError for unequal counts.
     """
     _check_counts(hypotheses, references)
     return [
-        with_tags(hypothesis, reference.tags())
-        if hypothesis is not None and len(hypothesis.words()) == len(reference.words())
-        else hypothesis
+        hypothesis if hypothesis is None else _tagged_like(hypothesis, reference, parameters)
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
 
 
+def _tagged_like(hypothesis: Tree, reference: Tree, parameters: Parameters) -> Tree:
+    tags = reference.tags()
+    heard = [tag for tag in tags if tag not in parameters.delete_labels_for_length]
+    count = len(hypothesis.words())
+    return next((with_tags(hypothesis, each) for each in (tags, heard) if len(each) == count), hypothesis)
+
+
 def _score(
-    hypotheses: Sequence[Tree | None], references: Sequence[Tree], parameters: Parameters
+    hypotheses: Sequence[Tree | None], references: Sequence[Tree], parameters: Parameters, *, reference_tags: bool
 ) -> list[SentenceScore]:
     _check_counts(hypotheses, references)
     for number, reference in enumerate(references, 1):
@@ -168,10 +179,27 @@ def _score(
                 f"metrics/parseval: reference {number:,}: the word {word!r} has no tag of its own; wanted (TAG word), "
                 f"for EVALB leaves words out by their tags. Give it a tag."
             )
-    return [
+    own = hypotheses
+    if reference_tags:
+        hypotheses = with_reference_tags(hypotheses, references, parameters=parameters)
+    scores = [
         score_sentence(hypothesis, reference, parameters=parameters)
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
+    if not reference_tags:
+        return scores
+    return [
+        replace(score, correct_tags=_right_tags(tree, hypothesis, parameters))
+        if tree is not None and hypothesis is not None and not score.failure
+        else score
+        for score, tree, hypothesis in zip(scores, own, hypotheses, strict=True)
+    ]
+
+
+def _right_tags(own: Tree, tagged: Tree, parameters: Parameters) -> int:
+    """Of the words that count, those whose own tags are those that were put on the tree."""
+    pairs = zip(own.tags(), tagged.tags(), strict=True)
+    return sum(parameters.same_label(ours, right) for ours, right in pairs if right not in parameters.delete_labels)
 
 
 def _check_counts(hypotheses: Sequence[Tree | None], references: Sequence[Tree]) -> None:

@@ -117,7 +117,7 @@ def train_parser(
     ``prepared`` are the data in the run's own folder. A run that began with another recipe or other data, or has gone
     beyond the budget, begins anew.
     """
-    fresh = begins_anew(config, out_dir, prepared)
+    fresh = begins_anew(config, out_dir, digest=prepared.report.digest)
     for event in train(config, data_dir, out_dir=out_dir, fresh=fresh, should_stop=should_stop):
         if not isinstance(event, Finished):
             yield event

@@ -39,7 +39,7 @@ class Constraint:
 
         PAD, BOS and the like never; the last token of a run that was there before; inside a forced prefix all but its
         token, which may end such a run; at the last allowed position all but EOS. EOS ends no run, so something is
-        always left. ``token_ids_BNT`` are the tokens so far, which only ``no_repeat_ngram`` looks at.
+        always left. ``token_ids_BNT`` are the tokens so far, which ``no_repeat_ngram`` and ``trees`` look at.
         """
         scores_BNV.index_fill_(2, self.never_X, -torch.inf)
         if token_ids_BNT is not None and 0 < self.no_repeat_ngram <= step:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from headway.checkpoint.state import Scores
+from headway.config.schema import SearchConfig
 from headway.data.batching import plan
 from headway.data.loader import collate
 from headway.data.store import Store
@@ -26,7 +27,7 @@ from headway.translate.backend import language_backend, model_backend
 from headway.translate.classifier import TextClassifier
 from headway.translate.evaluate_parser import f1_of_symbols, parse_sources
 from headway.translate.generator import Generator
-from headway.translate.parser import Parser
+from headway.translate.parser import Parser, brackets_of, phrases_of
 from headway.translate.translator import Translator, longest_output
 
 NUM_SAMPLES = 3
@@ -74,9 +75,9 @@ def validate(session: Session) -> Validation:
         return _without_outputs(session, model)
     train, evaluate, group = session.config.train, session.config.evaluate, session.group
     (loss, nll, accuracy), focus = validation_losses(session, model)
-    sources, references = session.prepared.texts("validation")
-    sources, references = sources[: train.validation_sentences], references[: train.validation_sentences]
-    tags = session.prepared.tags("validation")[: len(sources)]
+    texts = (*session.prepared.texts("validation"), session.prepared.tags("validation"))
+    chosen = spread(len(texts[0]), train.validation_sentences)
+    sources, references, tags = ([side[index] for index in chosen] for side in texts)
     found = group.together(_outputs(session, model, group.mine(sources), group.mine(tags)))
     translations = [text for text, _, _ in found]
     scores = score_translations(
@@ -89,7 +90,7 @@ def validate(session: Session) -> Validation:
         include_ter=False,
     )
     samples = tuple(
-        Sample(sources[index], references[index], translations[index]) for index in _sample_indices(len(sources))
+        Sample(sources[index], references[index], translations[index]) for index in spread(len(sources), NUM_SAMPLES)
     )
     measured = Scores(
         step=session.progress.step,
@@ -98,9 +99,7 @@ def validate(session: Session) -> Validation:
         accuracy=accuracy,
         bleu=scores.bleu.value,
         chrf=scores.chrf.value,
-        f1=f1_of_symbols(translations, references, sources, session.config.parsing)
-        if session.config.is_parser
-        else None,
+        f1=_f1(session, translations, references, sources=sources) if session.config.is_parser else None,
     )
     seen = Seen(
         nll,
@@ -121,13 +120,27 @@ def _outputs(
 ) -> list[tuple[str, bool, bool]]:
     """For each source what a user would get, as text; whether it is cut; whether the vocabulary lacks a part of it."""
     if session.config.is_parser:
-        parses = parse_sources(session_parser(session, model), sources, corpus_tags=tags)
+        parser = session_parser(session, model, search=_quick_search(session))
+        parses = parse_sources(parser, sources, corpus_tags=tags)
         return [(" ".join(each.symbols), each.is_cut, each.num_unknown > 0) for each in parses]
-    found = session_translator(session, model).translate(sources, tags=tags)
+    found = session_translator(session, model, search=_quick_search(session)).translate(sources, tags=tags)
     return [(each.text, each.is_cut, each.num_unknown > 0) for each in found]
 
 
-def session_parser(session: Session, model: TokenModel) -> Parser:
+def _f1(session: Session, outputs: Sequence[str], references: Sequence[str], *, sources: Sequence[str]) -> float:
+    """Of a parser's outputs as text, mended as the parser mends them."""
+    brackets = brackets_of(session.prepared.target_tokenizer)
+    phrases = phrases_of(session.prepared.target_tokenizer, brackets)
+    return f1_of_symbols(outputs, references, sources=sources, parsing=session.config.parsing, phrases=phrases)
+
+
+def _quick_search(session: Session) -> SearchConfig:
+    """How validations search, which may be narrower than what users get."""
+    beam_size = session.config.train.validation_beam_size or session.config.search.beam_size
+    return session.config.search.model_copy(update={"beam_size": beam_size})
+
+
+def session_parser(session: Session, model: TokenModel, *, search: SearchConfig | None = None) -> Parser:
     """The user's own Parser over a session's ``whole_model``, which is put into evaluation mode."""
     assert isinstance(model, TranslationModel), "only such a model parses"
     return Parser(
@@ -136,7 +149,7 @@ def session_parser(session: Session, model: TokenModel) -> Parser:
         session.prepared.target_tokenizer,
         parsing=session.config.parsing,
         max_source_tokens=session.max_source_tokens,
-        search=session.config.search,
+        search=search or session.config.search,
         max_output_tokens=longest_output(session.model_config),
         tags=session.prepared.known_tags(),
     )
@@ -150,7 +163,7 @@ def _without_outputs(session: Session, model: TokenModel) -> Validation:
     return Validation(session.group.share(scores), Seen(found.nll, found.accuracy))
 
 
-def session_translator(session: Session, model: TokenModel) -> Translator:
+def session_translator(session: Session, model: TokenModel, *, search: SearchConfig | None = None) -> Translator:
     """The user's own Translator over a session's ``whole_model``, which is put into evaluation mode."""
     assert isinstance(model, TranslationModel), "only such a model translates"
     data = session.config.data
@@ -161,7 +174,7 @@ def session_translator(session: Session, model: TokenModel) -> Translator:
         max_source_tokens=session.max_source_tokens,
         source_language=data.source_language,
         target_language=data.target_language,
-        search=session.config.search,
+        search=search or session.config.search,
         max_output_tokens=longest_output(session.model_config),
         tags=session.prepared.known_tags(),
     )
@@ -243,7 +256,7 @@ def store_losses(
     return found
 
 
-def _sample_indices(num_sentences: int) -> list[int]:
-    """The same few sentences each time, spread over the text."""
-    count = min(NUM_SAMPLES, num_sentences)
+def spread(num_sentences: int, count: int) -> list[int]:
+    """The same few sentences each time, in order, evenly spread over a text, whose beginning may be one document."""
+    count = min(count, num_sentences)
     return [index * num_sentences // count for index in range(count)]

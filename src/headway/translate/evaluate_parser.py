@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.config.schema import ParsingConfig
-from headway.metrics.parseval import ParsevalScores, score_trees, with_reference_tags
+from headway.metrics.parseval import ParsevalScores, score_trees
 from headway.text.tagged_words import split_tagged
 from headway.translate.parser import Parse, Parser
 from headway.trees.linear import delinearise
@@ -15,7 +15,8 @@ from headway.trees.tree import Tree
 class ParserEvaluation:
     """Trees with their scores, which are those with the tags of the references: punctuation is left out by its tag.
 
-    ``tags_given``: the parser read the tags, too. ``num_repaired``: outputs that were no tree over their words.
+    The tagging accuracy is that of the parser's own tags, which are those of the references where ``tags_given``: it
+    read them. ``num_repaired``: outputs that were no tree over their words.
     ``num_empty``: sentences of nothing but traces, which are not scored.
     """
 
@@ -67,7 +68,8 @@ def score_parses(
     Raises MetricError where no sentence has words.
     """
     trees = [parse.tree for parse in parses]
-    scores = _score(trees, sources, references, parser.parsing, num_bootstrap=1000)
+    right = [_gold(reference, source, parser.parsing) for reference, source in zip(references, sources, strict=True)]
+    scores = _score(trees, right, num_bootstrap=1000)
     num_repaired = sum(parse.repairs.total > 0 for parse in parses)
     warnings: list[str] = []
     if num_repaired:
@@ -86,29 +88,35 @@ def score_parses(
 
 
 def f1_of_symbols(
-    outputs: Sequence[str], references: Sequence[str], sources: Sequence[str], parsing: ParsingConfig
-) -> float:
-    """F1 of outputs as text against references as text, mended where they are no trees; of all sentences with words."""
-    trees = [_tree(output, source, parsing) for output, source in zip(outputs, sources, strict=True)]
-    return _score(trees, sources, references, parsing, num_bootstrap=0).all.every_length.f1
-
-
-def _score(
-    trees: Sequence[Tree | None],
-    sources: Sequence[str],
+    outputs: Sequence[str],
     references: Sequence[str],
-    parsing: ParsingConfig,
     *,
-    num_bootstrap: int,
-) -> ParsevalScores:
-    """Score trees with the tags of the references; sentences without words are no part of it."""
-    right = [_tree(reference, source, parsing) for reference, source in zip(references, sources, strict=True)]
+    sources: Sequence[str],
+    parsing: ParsingConfig,
+    phrases: frozenset[str],
+) -> float:
+    """F1 of outputs as text against references as text, of all sentences with words.
+
+    Outputs that are no trees are mended as a parser mends them whose vocabulary has these ``phrases``.
+    """
+    right = [_gold(reference, source, parsing) for reference, source in zip(references, sources, strict=True)]
+    trees: list[Tree | None] = []
+    for output, source in zip(outputs, sources, strict=True):
+        words, tags = split_tagged(source)
+        given = tags if parsing.tags == "given" else None
+        mended = delinearise(output.split(" "), words, given, style=parsing.style, phrases=phrases) if words else None
+        trees.append(None if mended is None else mended.tree)
+    return _score(trees, right, num_bootstrap=0).all.every_length.f1
+
+
+def _score(trees: Sequence[Tree | None], right: Sequence[Tree | None], *, num_bootstrap: int) -> ParsevalScores:
+    """Score trees with the tags of the references; sentences without words, where ``right`` is None, are no part."""
     pairs = [(tree, gold) for tree, gold in zip(trees, right, strict=True) if gold is not None]
     found, wanted = [tree for tree, _ in pairs], [gold for _, gold in pairs]
-    return score_trees(with_reference_tags(found, wanted), wanted, num_bootstrap=num_bootstrap)
+    return score_trees(found, wanted, num_bootstrap=num_bootstrap, reference_tags=True)
 
 
-def _tree(symbols: str, source: str, parsing: ParsingConfig) -> Tree | None:
-    """The tree of symbols over the words and the tags of a source; None without words."""
+def _gold(symbols: str, source: str, parsing: ParsingConfig) -> Tree | None:
+    """The treebank's tree of a sentence, from its symbols and its words with tags; None without words."""
     words, tags = split_tagged(source)
     return delinearise(symbols.split(" "), words, tags, style=parsing.style).tree if words else None

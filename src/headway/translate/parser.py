@@ -63,6 +63,7 @@ class Parser:
     """A model that writes trees, with its vocabularies and settings.
 
     ``constrained``: outputs are searched among trees over the words; else they are whatever the model writes, mended.
+    ``phrases``: the labels that its vocabulary opens.
     ``tags``: the corpus tags that sources were trained with, as in ``Translator``.
     """
 
@@ -91,7 +92,7 @@ class Parser:
         self.brackets = brackets_of(target_tokenizer)
         self._symbols = [name.removeprefix(" ") for name in target_tokenizer.names]
         self._ids = {symbol: token_id for token_id, symbol in enumerate(self._symbols)}
-        self._phrases = frozenset(label_of(self._symbols[token_id]) for token_id in self.brackets.opening)
+        self.phrases = phrases_of(target_tokenizer, self.brackets)
         self._encoder = Encoder(source_coder(source_tokenizer, parsing))
 
     @classmethod
@@ -185,9 +186,10 @@ class Parser:
         lengths = [len(prepared[place].source_ids) for place in places]
         for batch in plan_batches(lengths, batch_tokens=budget // max(settings.width, 1)):
             chosen = [places[i] for i in batch]
-            found = self._search(backend, [prepared[place] for place in chosen], settings)
-            for place, hypothesis in zip(chosen, found, strict=True):
-                parses[place] = self._parse_of(prepared[place], hypothesis)
+            limits = [self._limit(prepared[place]) for place in chosen]
+            found = self._search(backend, [prepared[place] for place in chosen], limits, settings)
+            for place, hypothesis, limit in zip(chosen, found, limits, strict=True):
+                parses[place] = self._parse_of(prepared[place], hypothesis, limit=limit)
         return parses
 
     def _prepare(
@@ -262,9 +264,10 @@ class Parser:
         ids = (self._ids.get(symbol_of(tag), PAD_ID) if tag else PAD_ID for tag in tags)
         return tuple(token_id if token_id in leaves else PAD_ID for token_id in ids)
 
-    def _search(self, backend: "Backend", sentences: list[_Sentence], settings: SearchSettings) -> "list[Hypothesis]":
+    def _search(
+        self, backend: "Backend", sentences: list[_Sentence], limits: list[int], settings: SearchSettings
+    ) -> "list[Hypothesis]":
         """The best output of each sentence."""
-        limits = [self._limit(sentence) for sentence in sentences]
         leaves = [sentence.leaves for sentence in sentences]
         form = TreeForm(self.brackets, leaves, self.parsing.max_openings) if self.constrained else None
         found = backend.search(
@@ -287,17 +290,20 @@ class Parser:
         limit = length + self.search.max_extra_tokens
         return limit if most is None else min(limit, most)
 
-    def _parse_of(self, sentence: _Sentence, hypothesis: "Hypothesis") -> Parse:
-        """The tree of an output."""
+    def _parse_of(self, sentence: _Sentence, hypothesis: "Hypothesis", *, limit: int) -> Parse:
+        """The tree of an output.
+
+        A phrase is two tokens, so a tree that its limit squeezed may end one token before it.
+        """
         symbols = tuple("" if token_id == UNK_ID else self._symbols[token_id] for token_id in hypothesis.token_ids[:-1])
-        found = delinearise(symbols, sentence.words, sentence.tags, style=self.parsing.style, phrases=self._phrases)
+        found = delinearise(symbols, sentence.words, sentence.tags, style=self.parsing.style, phrases=self.phrases)
         return Parse(
             found.tree,
             symbols=symbols,
             repairs=found.repairs,
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
-            is_cut=hypothesis.is_cut,
+            is_cut=hypothesis.is_cut or (self.constrained and len(hypothesis.token_ids) >= limit - 1),
             is_long=len(sentence.source_ids) > self.max_source_tokens,
             num_unknown=list(sentence.source_ids).count(UNK_ID),
         )
@@ -318,6 +324,11 @@ def brackets_of(tokenizer: Tokenizer) -> Brackets:
         leaves=tuple(token_id for symbol, token_id in ids.items() if symbol not in opening and symbol not in closing),
         vocab_size=tokenizer.vocab_size,
     )
+
+
+def phrases_of(tokenizer: Tokenizer, brackets: Brackets) -> frozenset[str]:
+    """The labels of phrases that a vocabulary of symbols opens."""
+    return frozenset(label_of(tokenizer.names[token_id].removeprefix(" ")) for token_id in brackets.opening)
 
 
 def _parsing_of(folders: Sequence[ModelFolder]) -> ParsingConfig:

@@ -7,6 +7,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.config.schema import ParsingConfig
+from headway.trees.brackets import read_trees
 from random_parser import write_parser
 
 GOLD = ["(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .)))", "(TOP (NP (DT a) (NN dog)))"]
@@ -41,6 +42,24 @@ def test_a_line_gives_a_tree_and_an_empty_one_an_empty_line(model, sentences, ca
     assert words_of(third) == ["-LRB-", "the", "dog", "-RRB-"]
 
 
+def test_a_parser_that_predicts_tags_is_not_told_those_of_the_trees(model, tmp_path, capsys):
+    """Else it would be measured as one that reads tags."""
+    (tmp_path / "gold").write_text("(TOP (X (VBZ the) (VBZ dog)))\n(TOP (VBZ sleeps))\n", encoding="utf-8")
+    (tmp_path / "words").write_text("the dog\nsleeps\n", encoding="utf-8")
+    assert main(["parse", "-m", model, str(tmp_path / "gold"), "--from-trees"]) == 0
+    from_trees = capsys.readouterr().out
+    assert main(["parse", "-m", model, str(tmp_path / "words")]) == 0
+    assert capsys.readouterr().out == from_trees
+    assert from_trees.count("VBZ") < 3
+
+
+def test_words_end_at_spaces_and_tabs_alone(model, tmp_path, capsys):
+    (tmp_path / "x").write_text("10\u00a0mg\tof \u3000 it\n", encoding="utf-8")
+    assert main(["parse", "-m", model, str(tmp_path / "x")]) == 0
+    (tree,) = read_trees(capsys.readouterr().out.split("\n")[:1])
+    assert tree.words() == ("10\u00a0mg", "of", "\u3000", "it")
+
+
 def test_trees_are_drawn_as_text_and_to_files_of_svg(model, sentences, tmp_path, capsys):
     assert main(["parse", "-m", model, sentences, "--draw", "text"]) == 0
     assert "TOP" in capsys.readouterr().out
@@ -52,8 +71,6 @@ def test_trees_are_drawn_as_text_and_to_files_of_svg(model, sentences, tmp_path,
 
 
 def test_pretty_trees_are_read_back_as_the_same_trees(model, sentences, tmp_path):
-    from headway.trees.brackets import read_trees
-
     for name, options in (("plain", []), ("pretty", ["--pretty"])):
         assert main(["parse", "-m", model, sentences, "-o", str(tmp_path / name), *options]) == 0
     assert list(read_trees(tmp_path / "plain")) == list(read_trees(tmp_path / "pretty"))

@@ -167,3 +167,9 @@ def test_one_text_is_told_in_lines_and_labelled_texts_in_texts(tmp_path, capsys)
     assert "same text, another label, line 1, in training at line 1: a dog | bad" in shown["classify"]
     assert "cow" not in shown["classify"]  # its label alone is in the training text
     assert shown["lm"].count("same line, line 1, ") == 1
+
+
+def test_a_file_is_no_place_for_prepared_data(corpus, capsys):
+    (corpus / "taken").write_text("", encoding="utf-8")
+    assert main(["prepare", "short", "--data", str(corpus), "--out", str(corpus / "taken")]) == 2
+    assert "taken is a file; wanted a folder for the prepared data" in capsys.readouterr().err

@@ -108,6 +108,12 @@ def test_an_unknown_section_is_refused_with_the_nearest():
     assert "my.toml line 1: unknown section [model_]; the nearest is [model]" in refusal("[model_]\nd_ff = 7\n")
 
 
+def test_an_unknown_section_of_a_set_is_told_as_such():
+    assert refusal("[train]\nseed = 3\n", "trian.max_steps=5") == (
+        "config/load: --set trian.max_steps=5: unknown section [trian]; the nearest is [train]."
+    )
+
+
 def test_dotted_and_quoted_keys_find_their_lines():
     assert "my.toml line 2: unknown key model.d_fff" in refusal('title = ""\nmodel."d_fff" = 7\n')
     assert "my.toml line 2: unknown key model.d_fff" in refusal("[ 'model' ]\n d_fff=7\n")

@@ -198,6 +198,28 @@ def test_hidden_tags_fail_until_those_of_the_references_are_put_on():
     assert with_reference_tags([hidden, None, other], [gold] * 3) == [gold, None, other]
 
 
+def test_tags_of_references_are_put_on_past_their_traces():
+    gold = tree("(TOP (S (NP (-NONE- *-1)) (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))")
+    hidden = tree("(TOP (S (NP (XX the) (XX dog)) (VP (XX barks)) (XX .)))")
+    (tagged,) = with_reference_tags([hidden], [gold])
+    assert tagged == tree("(TOP (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))")
+    assert score_trees([hidden], [gold], reference_tags=True).all.every_length.f1 == 100.0
+
+
+def test_with_the_references_tags_on_it_a_parser_is_still_told_how_many_of_its_own_are_right():
+    """Of the words that count: the full stop is none, whatever its tag."""
+    gold = [tree(GOLD), tree("(TOP (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))")]
+    own = [tree(GOLD), tree("(TOP (S (NP (DT the) (JJ dog)) (VP (VBZ barks)) (NN .)))")]
+    scores = score_trees(own, gold, reference_tags=True)
+    words = sum(sentence.words for sentence in scores.sentences)
+    assert scores.all.every_length.f1 == 100.0
+    assert scores.sentences[1].words == 3
+    assert scores.all.every_length.tagging_accuracy == pytest.approx(100 * (words - 1) / words)
+    assert score_trees(own, gold).all.every_length.num_errors == 1  # with a full stop that is a word
+    compared = compare_trees(own, gold, gold, reference_tags=True).every_length
+    assert (compared.baseline, compared.system) == (100.0, 100.0)
+
+
 def test_unequal_counts_no_trees_and_references_without_tags_are_refused():
     with pytest.raises(MetricError, match=r"^metrics/parseval: 2 parses against 1 reference trees; equal counts"):
         score([GOLD, ""], [GOLD])

@@ -17,7 +17,7 @@ from headway.text.bpe import learn_bpe
 from headway.train import validate as validate_module
 from headway.train.distributed import ALONE
 from headway.train.objective import Likelihood
-from headway.train.validate import TextLoss, store_losses, validate
+from headway.train.validate import TextLoss, spread, store_losses, validate
 from headway.translate.evaluate import evaluate
 from headway.translate.translation import PairScore, Translation
 
@@ -49,14 +49,43 @@ class PlainTranslator:
 def session(monkeypatch):
     """What ``validate`` asks of a session, around that translator."""
     monkeypatch.setattr(validate_module, "validation_losses", lambda session, model: (TextLoss(2.0, 1.0, 0.5), None))
-    monkeypatch.setattr(validate_module, "session_translator", lambda session, model: PlainTranslator())
+    searched = []
+    monkeypatch.setattr(
+        validate_module,
+        "session_translator",
+        lambda session, model, *, search: searched.append(search.beam_size) or PlainTranslator(),
+    )
     prepared = SimpleNamespace(
         texts=lambda part: (list(SOURCES), list(REFERENCES)), tags=lambda part: [""] * len(SOURCES)
     )
     progress = SimpleNamespace(step=7)
     return SimpleNamespace(
-        config=load_text(RECIPE), prepared=prepared, progress=progress, group=ALONE, whole_model=lambda: None
+        config=load_text(RECIPE),
+        prepared=prepared,
+        progress=progress,
+        group=ALONE,
+        whole_model=lambda: None,
+        searched=searched,
     )
+
+
+def test_validations_may_search_more_narrowly_than_users(session):
+    validate(session)
+    session.config = load_text(RECIPE, overrides=["search.beam_size=7"])
+    validate(session)
+    session.config = load_text(RECIPE, overrides=["search.beam_size=7", "train.validation_beam_size=2"])
+    validate(session)
+    assert session.searched == [4, 7, 2]
+
+
+def test_fewer_sentences_are_spread_over_the_text(session):
+    """The beginning of a text may be one document."""
+    assert spread(10, 4) == [0, 2, 5, 7]
+    assert spread(3, 4) == [0, 1, 2]
+    session.config = load_text(RECIPE, overrides=["train.validation_sentences=2"])
+    assert [sample.source for sample in validate(session).samples] == ["one", "two"]
+    session.config = load_text(RECIPE, overrides=["train.validation_sentences=1000"])
+    assert validate(session).seen.sources == SOURCES
 
 
 def test_validation_evaluation_and_command_give_sacrebleu_s_score_of_the_plain_text(session, tmp_path, capsys):
@@ -93,7 +122,7 @@ def test_losses_and_translations_are_of_one_whole_model_made_once(session, monke
     losses, translator = validate_module.validation_losses, validate_module.session_translator
 
     def noted(plain):
-        return lambda session, model: used.append(model) or plain(session, model)
+        return lambda session, model, **more: used.append(model) or plain(session, model, **more)
 
     monkeypatch.setattr(validate_module, "validation_losses", noted(losses))
     monkeypatch.setattr(validate_module, "session_translator", noted(translator))

@@ -188,14 +188,39 @@ def test_a_search_among_trees_is_not_the_engines(tmp_path):
     assert free.symbols == torch_free.symbols
 
 
+def f1_of(outputs, references, sources, *, phrases=("S", "NP", "VP")):
+    own = frozenset(phrases)
+    return f1_of_symbols(outputs, references, sources=sources, parsing=ParsingConfig(), phrases=own)
+
+
+def test_validations_mend_outputs_by_the_labels_that_the_parser_knows():
+    """As the parser does: a CAPTION without its end is a phrase where the vocabulary opens CAPTION, else a tag."""
+    sources, right = ["Figure_NN 1_CD"], ["CAPTION NN CD /CAPTION"]
+    assert f1_of(["CAPTION NN CD"], right, sources, phrases=("S", "CAPTION")) == 100.0
+    assert f1_of(["CAPTION NN CD"], right, sources, phrases=("S",)) < 100.0
+
+
+@pytest.mark.parametrize("extra", range(1, 7))
+def test_a_tree_that_filled_its_room_is_cut_though_its_length_is_one_below_the_limit(extra):
+    """A phrase is two tokens, so of two limits that follow each other one is never met."""
+    parser = parser_of(extra=extra, max_openings=99)
+    longest = []
+    for number in range(1, 9):
+        (parse,) = parser.parse([["dog"] * number], beam_size=1)
+        limit = len(parser.source_tokenizer.encode(" ".join(["dog"] * number))) + 1 + extra
+        longest.append(len(parse.symbols) + 1 >= limit - 1)
+        assert parse.is_cut == longest[-1]
+    assert any(longest)
+
+
 def test_f1_is_100_for_the_references_themselves_and_falls_with_a_wrong_bracket():
     sources = ["the_DT dog_NN sleeps_VBZ ._.", "", "a_DT dog_NN"]
     right = ["S NP DT NN /NP VP VBZ /VP . /S", "", "NP DT NN /NP"]
-    assert f1_of_symbols(right, right, sources, ParsingConfig()) == 100.0
+    assert f1_of(right, right, sources) == 100.0
     wrong = ["S NP DT /NP VP NN VBZ /VP . /S", "", "NP DT NN /NP"]
-    assert f1_of_symbols(wrong, right, sources, ParsingConfig()) == pytest.approx(50.0)  # S and NP of 4, of 4
+    assert f1_of(wrong, right, sources) == pytest.approx(50.0)  # S and NP of 4, of 4
     mended = ["S NP DT NN /NP VP VBZ", "", "NP DT NN NN /NP"]  # closed at the end; a tag too many is dropped
-    assert f1_of_symbols(mended, right, sources, ParsingConfig()) == 100.0
+    assert f1_of(mended, right, sources) == 100.0
 
 
 def test_an_evaluation_counts_what_was_mended_and_what_has_no_words():
@@ -207,4 +232,5 @@ def test_an_evaluation_counts_what_was_mended_and_what_has_no_words():
     assert found.scores.all.every_length.num_sentences == 2
     table = found.to_dict()
     assert table["tags"] == "predicted"
+    assert table["all"]["every_length"]["tagging_accuracy"] < 100.0  # its own tags, and not those of the references
     assert "sentences" not in table
