@@ -6,6 +6,7 @@ from headway.config.load import load, recipe_names
 from headway.config.model_config import ModelConfig
 from headway.config.presets import SMALL
 from headway.model.size import count_parameters
+from headway.train.schedule import early_end, learning_rate
 
 PAPER = [name for name in recipe_names() if name.startswith("wmt14")]
 
@@ -39,6 +40,23 @@ def test_every_packaged_recipe_loads_and_averages_only_weights_that_it_keeps(nam
     assert config.title
     kept = {"last": config.train.keep_last, "best": config.train.keep_best, "none": config.train.average_count}
     assert config.train.average_count <= kept[config.train.average]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_no_recipe_s_rate_falls_to_a_last_step_that_another_end_may_come_before(name):
+    assert early_end(load(name).train, epoch_steps=lambda: 1) == []
+
+
+def test_the_masked_recipe_ends_well_however_many_steps_its_minutes_hold():
+    config = load("masked")
+    train = config.train
+    assert train.max_minutes == 40
+    for steps in (1000, 2000, 5000):  # 2.4, 1.2 and 0.5 s each
+        end = learning_rate(steps, train, d_model=config.model.d_model)
+        assert end == pytest.approx(train.learning_rate * (train.warmup_steps / steps) ** 0.5)
+        assert end < 0.55 * train.learning_rate
+        assert train.average == "last"
+        assert train.average_count * train.checkpoint_every <= steps - train.warmup_steps
 
 
 @pytest.mark.parametrize("name", PAPER)
