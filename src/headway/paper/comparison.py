@@ -9,7 +9,7 @@ import numpy as np
 from headway.paper.difference import SEEDS_FOR_SEEDS, over_runs
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
-from headway.paper.study import Rows, StudyMaking, Workshop, make_rows
+from headway.paper.study import Rows, StudyMaking, Workshop, make_rows, time_note
 from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.text_counts import accuracy, bleu, token_perplexity, word_perplexity
 from headway.paper.text_run import corpus_notes, counts_of, plan
@@ -71,7 +71,7 @@ def make_comparison(
         tuple(COLUMNS),
         tuple(_row(row_name, rows, weights, seeds) for weights, row_name in names.items()),
         tuple(_claim(each, names, rows, seeds) for each in against),
-        (*workshop.extent.notes, protocol, *corpus_notes(workshop.extent)),
+        (*workshop.extent.notes, protocol, *corpus_notes(workshop.extent), time_note(rows)),
         {f"{name}.svg": plot(lines, title=title, x_label="seed", y_label="BLEU", x_scale="even", y_scale="even")},
         points={f"{name}.svg": lines},
         command=workshop.command,

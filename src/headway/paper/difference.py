@@ -77,9 +77,8 @@ def _check_pairs(these: Sequence[Counts], those: Sequence[Counts]) -> None:
 def over_seeds(these: Sequence[float], those: Sequence[float], *, of: str = "seeds") -> Difference:
     """The mean difference of runs paired by seed, with Student's interval; from two seeds on, and fit from three on.
 
-    ``of`` names what pairs the runs where it is no seed.
-
-    Raises PaperError for fewer, or unequal numbers.
+    ``of`` names what pairs the runs where it is no seed. A run that diverged to no finite number tells nothing: the
+    interval is all numbers. Raises PaperError for fewer, or unequal numbers.
     """
     if len(these) != len(those) or len(these) < 2:
         raise PaperError(
@@ -87,6 +86,8 @@ def over_seeds(these: Sequence[float], those: Sequence[float], *, of: str = "see
             "many on both sides. Remedy: raise --seeds, or compare by sentences."
         )
     differences = [this - that for this, that in zip(these, those, strict=True)]
+    if not all(map(math.isfinite, differences)):
+        return Difference(math.nan, -math.inf, math.inf, f"{len(differences)} {of}")
     mean = statistics.fmean(differences)
     freedom = len(differences) - 1
     half = T_QUANTILES[min(freedom, len(T_QUANTILES)) - 1] * statistics.stdev(differences) / math.sqrt(freedom + 1)

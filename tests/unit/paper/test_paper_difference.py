@@ -109,3 +109,10 @@ def test_each_quantile_leaves_five_percent_outside(freedom):
     places = np.linspace(0.0, quantile, 20_001)
     inside = 2 * np.trapezoid(constant * (1 + places**2 / freedom) ** (-(freedom + 1) / 2), places)
     assert inside == pytest.approx(0.95, abs=5e-5)
+
+
+@pytest.mark.parametrize("lost", [math.inf, math.nan])
+def test_a_run_that_diverged_settles_nothing_and_loses_no_table(lost):
+    difference = over_seeds([1.0, lost, 3.0], [0.5, 0.25, 0.125])
+    assert (difference.low, difference.high, difference.over) == (-math.inf, math.inf, "3 seeds")
+    assert {judge(difference, claimed=side) for side in ("above", "below", "near")} == {Verdict.NOT_SETTLED}

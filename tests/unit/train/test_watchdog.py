@@ -66,7 +66,7 @@ def says(monkeypatch):
             def translate(self, texts, **_):
                 return [Translation(output(text), **flags) for text in texts]
 
-        monkeypatch.setattr(validate_module, "session_translator", lambda session, model: Speaker())
+        monkeypatch.setattr(validate_module, "session_translator", lambda session, model, **_: Speaker())
         if accuracy is not None:
             measured = (TextLoss(1.0, 0.5, accuracy), None)
             monkeypatch.setattr(validate_module, "validation_losses", lambda session, model: measured)
