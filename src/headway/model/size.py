@@ -22,7 +22,7 @@ BIG_ERRATUM = (
     "(V 40,960, one shared matrix, attention biases) give 218,300,416: 213 is probably a misprint of 218."
 )
 
-OVERHEAD = {4: 1.3, 2: 1.75}  # bytes of a number -> measured by counted bytes of activations
+OVERHEAD = {4: 2.05, 2: 2.5}  # bytes of a number -> measured by counted bytes of activations
 LOSS_CHUNK_TOKENS, LOSS_CHUNK_BYTES, LOSS_BLOCK_BYTES = 2048, 128 * 2**20, 4 * 2**20  # as in headway.train.chunked
 EMBEDDING_MATRICES = {"all": 1, "target": 2, "none": 3}
 ONE_SIDED_MATRICES = {"all": 1, "target": 1, "none": 2}  # of an architecture without a source
@@ -223,9 +223,9 @@ def training_memory(
     self-attention, with sentences of n = ``length`` tokens; additive scores keep (K + h) n an attention in
     the place of K + L.
 
-    ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on one CPU
-    thread, between 1,620 and 3,240 tokens of 27-token sentences, a token of both sides took 0.63 MB in float32 and
-    0.43 MB in bf16; counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
+    ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on a
+    CPU, between 6,272 and 12,544 tokens of 28-token sentences, a token of both sides took 0.99 MB in float32 and
+    0.60 MB in bf16 (docs/results.md); counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
     chunks, whatever the tokens. torch itself takes some 0.3 GB more. What other architectures keep stands in their own
     files; it is counted and has not been measured.
     """
