@@ -231,8 +231,10 @@ def test_activations_follow_the_stated_formula():
 
 @pytest.mark.parametrize(
     ("value_bytes", "microbatch_tokens", "measured"),  # GB, of docs/results.md
-    [(4, 1568, 3.12), (4, 3136, 4.87), (4, 6272, 7.87), (4, 12_544, 14.06)]
-    + [(2, 1568, 2.63), (2, 3136, 3.62), (2, 6272, 5.51), (2, 12_544, 9.26)],
+    [
+        *((4, 1568, 3.12), (4, 3136, 4.87), (4, 6272, 7.87), (4, 12_544, 14.06)),
+        *((2, 1568, 2.63), (2, 3136, 3.62), (2, 6272, 5.51), (2, 12_544, 9.26)),
+    ],
 )
 def test_the_estimate_for_base_is_within_a_sixteenth_of_what_was_measured(value_bytes, microbatch_tokens, measured):
     memory = training_memory(BASE, microbatch_tokens=microbatch_tokens, value_bytes=value_bytes, length=28)
