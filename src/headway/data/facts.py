@@ -14,7 +14,7 @@ from headway.corpus.lines import STANDARD_STREAM
 from headway.corpus.pair import SentencePair
 from headway.corpus.split import num_held_out
 from headway.data.cleaned import until_full
-from headway.data.corpora import check_enough, files_of, filters_of, read_corpus
+from headway.data.corpora import check_enough, check_files, files_of, filters_of, read_corpus
 from headway.data.prepare import check_settings
 from headway.errors import DataError
 from headway.text.markup import SPACELESS
@@ -37,6 +37,7 @@ def count_facts(
     left and for input that can be read once only, CorpusError as ``corpus.read`` does.
     """
     check_settings(config)
+    check_files(config, data_dir)
     _check_readable(config, data_dir)
     heard = on_progress or _ignore
     heard(0)

@@ -18,7 +18,7 @@ from headway.corpus.overlap import OverlapCounter
 from headway.corpus.pair import SentencePair
 from headway.corpus.read import ONE_TEXT, may_have_gaps
 from headway.data.cleaned import Block
-from headway.data.corpora import Progress, TrainingText, clean_corpora, corpora_of, files_of, read_corpus
+from headway.data.corpora import Progress, TrainingText, check_files, clean_corpora, corpora_of, files_of, read_corpus
 from headway.data.encoder import Encoder, no_texts
 from headway.data.given import GivenVocabulary
 from headway.data.labels import Labels, find_labels
@@ -73,6 +73,7 @@ def prepare(
     Raises DataError when too few pairs are left or the disk is full, CorpusError and TextError as their rooms do.
     """
     check_settings(config)
+    check_files(config, data_dir)
     settings = _settings(config, vocabulary)
     digest = _digest(config, data_dir, settings)
     earlier = read_prepared(out_dir) if digest else None

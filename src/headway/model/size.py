@@ -225,9 +225,9 @@ def training_memory(
 
     ``value_bytes`` is 4 for float32, 2 for bf16 (where some of these stay float32). Measured for base on a
     CPU, between 6,272 and 12,544 tokens of 28-token sentences, a token of both sides took 0.99 MB in float32 and
-    0.60 MB in bf16 (docs/results.md); counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The loss works in
-    chunks, whatever the tokens. torch itself takes some 0.3 GB more. What other architectures keep stands in their own
-    files; it is counted and has not been measured.
+    0.60 MB in bf16 (docs/results.md); counted are 0.48 and 0.24, so ``OVERHEAD`` stands for what passes through. The
+    loss works in chunks, whatever the tokens. torch itself takes some 0.3 GB more. What other architectures keep stands
+    in their own files; it is counted and has not been measured.
     """
     counts = count_parameters(config)
     moments = (12 if moving_average else 8) * counts.total - (4 * counts.hidden if optimizer == "muon" else 0)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,7 +18,7 @@ from headway.data.batching import plan_epoch
 from headway.data.loader import batches
 from headway.data.prepare import prepare
 from headway.data.prepared import Dropped, Prepared, read_prepared
-from headway.errors import DataError
+from headway.errors import CorpusError, DataError
 
 WORDS = ["red", "blue", "house", "tree", "river", "stone", "cloud"]
 
@@ -349,3 +350,26 @@ def test_any_number_of_threads_prepares_the_same_bytes(tmp_path: Path) -> None:
         )
     assert digests[0] == digests[1]
     assert len(digests[0]) == 14
+
+
+@pytest.mark.parametrize(
+    ("corpora", "data", "missing", "told"),
+    [
+        (
+            [],
+            {"train_source": "a.en", "train_target": "no.de"},
+            "no.de",
+            r"train text\. .*data\.train_target=FILE",
+        ),
+        ([], {"train_source": "a.en", "validation_source": "v"}, "v", r"validation text\. .*data\.validation_source=F"),
+        ([{"source": "a.en"}, {"source": "b.tsv"}], {}, "b.tsv", r"train text\. .*file \(data\.corpora\.1\.source\)\."),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_with_its_key_before_any_is_read(tmp_path, corpora, data, missing, told):
+    (tmp_path / "a.en").write_text("no pair\n", encoding="utf-8")
+    config = _config(*corpora, data=data)
+    with pytest.raises(CorpusError, match=rf"{tmp_path}/{re.escape(missing)} does not exist; wanted {told}"):
+        prepare(config, tmp_path, tmp_path / "out")
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(CorpusError, match=rf"does not exist, and neither does the folder {nowhere}; "):
+        prepare(config, nowhere, tmp_path / "out")

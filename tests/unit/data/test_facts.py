@@ -91,7 +91,8 @@ def test_sources_of_several_sentences_are_counted_where_text_is_translated(tmp_p
 
 
 def test_named_validation_text_is_not_counted(tmp_path):
-    facts = facts_of(tmp_path, [("a", "b")], validation_source="not.there")
+    (tmp_path / "dev.tsv").write_text("c\td\n", encoding="utf-8")
+    facts = facts_of(tmp_path, [("a", "b")], validation_source="dev.tsv")
     assert (facts.pairs, facts.validation_pairs) == (1, None)
 
 
