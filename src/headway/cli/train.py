@@ -40,6 +40,7 @@ OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the sho
 
 @click.command("train")
 @click.argument("recipe", required=False)
+@click.argument("others", nargs=-1, metavar="")
 @data_option
 @overrides_option
 @click.option("--source", metavar="FILE", help="Short form: the source side, or both: TMX, XLIFF, PO, TSV, JSONL ...")
@@ -60,6 +61,7 @@ OPEN_RECIPE = 'title = "A translator from your own parallel text"'  # of the sho
 @click.option("--fresh", is_flag=True, help="Forget an earlier run in the same folder instead of going on.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     recipe: str | None,
+    others: tuple[str, ...],
     *,
     data_dir: Path,
     overrides: tuple[str, ...],
@@ -83,6 +85,11 @@ def command(  # noqa: PLR0913 - click gives one argument an option
 
     The same command goes on where an earlier one was stopped, and gives the same weights as if it never had been.
     """  # noqa: D301 - click wants the character that the escape stands for
+    if others:
+        raise click.UsageError(
+            f"found {recipe} and {others[0]}; wanted one recipe. Files of text are named: --source {recipe} "
+            f"--target {others[0]} --source-language en --target-language de --out runs/x."
+        )
     files = {
         "data.train_source": source,
         "data.train_target": target,

@@ -199,3 +199,8 @@ def test_ctrl_c_before_fresh_forgot_the_earlier_run_still_says_fresh(data, capfd
 def test_a_short_form_that_lacks_an_option_names_it(capsys):
     assert main(["train", "--source", "a.en", "--target", "a.de", "--source-language", "en"]) == 2
     assert "found no recipe, and of the short form no --target-language, --out; wanted" in capsys.readouterr().err
+
+
+def test_two_files_of_text_are_told_how_they_are_named(capsys):
+    assert main(["train", "a.en", "a.de"]) == 2
+    assert "wanted one recipe. Files of text are named: --source a.en --target a.de" in capsys.readouterr().err
