@@ -118,9 +118,9 @@ class Parser:
     ) -> Self:
         """Load several models that parse together: at each step the mean of their probabilities counts.
 
-        ``compute`` says where and with what, as for translators: absent, on a CPU the compiled engine in 8 bits where it
-        can. ``constrained`` is as the first model's recipe has it where it is absent. ``on_notice`` hears what a user
-        should know. Raises TranslationError for models that are no parsers or do not go together, and as
+        ``compute`` says where and with what, as for translators: absent, on a CPU the compiled engine in 8 bits, where
+        it can. ``constrained``: absent, as the first model's recipe has it. ``on_notice`` hears what a user should
+        know. Raises TranslationError for models that are no parsers or do not go together, and as
         ``Translator.from_folders``.
         """
         folders = [ModelFolder.open(Path(path)) for path in paths]
