@@ -7,7 +7,9 @@ namespace headway {
 
 double length_penalty(int length, double alpha) { return std::pow((5.0 + length) / 6.0, alpha); }
 
-Beam::Beam(const Request &request, const Settings &settings) : request_(request), settings_(settings), live_(1) {}
+Beam::Beam(const Request &request, const Settings &settings) : request_(request), settings_(settings), live_(1) {
+    if (settings_.brackets) live_.front().tree = Tree(*settings_.brackets, request_.leaves);
+}
 
 int Beam::only() const {
     if (step_ < static_cast<int>(request_.prefix.size())) return request_.prefix[static_cast<size_t>(step_)];
@@ -16,7 +18,9 @@ int Beam::only() const {
 
 bool Beam::forbids(int row, int token) const {
     const auto has = [token](const std::vector<int> &sorted) { return std::binary_search(sorted.begin(), sorted.end(), token); };
-    return has(settings_.never) || has(live_[static_cast<size_t>(row)].repeating);
+    const Live &live = live_[static_cast<size_t>(row)];
+    if (settings_.brackets && live.tree.forbids(token, request_.limit - step_ - 1)) return true;
+    return has(settings_.never) || has(live.repeating);
 }
 
 void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
@@ -42,8 +46,10 @@ void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
     std::vector<Live> going_on;
     for (const Extension &extension : all) {
         if (extension.token == EOS || going_on.size() == width) continue;
-        Live live{live_[static_cast<size_t>(extension.row)].tokens, extension.log_prob, extension.row, {}};
+        const Live &parent = live_[static_cast<size_t>(extension.row)];
+        Live live{parent.tokens, extension.log_prob, extension.row, {}, parent.tree};
         live.tokens.push_back(extension.token);
+        if (settings_.brackets) live.tree.add(extension.token);
         if (settings_.no_repeat > 0) live.repeating = repeating(live.tokens);
         going_on.push_back(std::move(live));
     }

@@ -2,21 +2,12 @@
 // the best next tokens of each, and says when it has finished. It knows no model.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include "tree.hpp"
 
-using std::size_t;
+#include <memory>
+#include <utility>
 
 namespace headway {
-
-using Ids = std::vector<int>;
-
-constexpr int PAD = 0;
-constexpr int UNK = 1;
-constexpr int BOS = 2;
-constexpr int EOS = 3;
 
 struct Settings {
     int beam = 4; // 1: greedy
@@ -24,12 +15,14 @@ struct Settings {
     int no_repeat = 0;
     double length_penalty = 0.6;
     std::vector<int> never; // sorted: tokens that no output has, PAD and BOS among them
+    std::shared_ptr<const Brackets> brackets; // outputs must be trees of these; null: anything
 };
 
 struct Request {
     Ids source;
     Ids prefix;
     int limit = 0; // tokens of the output at most, EOS counted
+    Ids leaves; // of its tree, where outputs must be trees: so many that the limit has room for them
 };
 
 struct Hypothesis {
@@ -75,6 +68,7 @@ class Beam {
         float log_prob = 0.0F;
         int parent = 0;
         std::vector<int> repeating; // sorted: tokens that would end a run for the second time
+        Tree tree;                  // where outputs must be trees
     };
 
     void finish(const Live &live, float log_prob);

@@ -27,6 +27,8 @@ namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Found = std::tuple<Ids, float, float, bool>;
+// Tokens that open, tokens that close them, leaves; the leaves of each sentence; how many nodes may open in a row.
+using Form = std::tuple<Ids, Ids, Ids, std::vector<Ids>, std::optional<int>>;
 using Table = std::tuple<int, int, nb::ndarray<nb::numpy, float, nb::ndim<1>>>; // rows, columns, numbers
 
 constexpr int MOST_BEAM = 4096;
@@ -90,7 +92,7 @@ struct Listed {
     std::vector<std::vector<int32_t>> allowed(const std::vector<Ids> &sources) const {
         check_ids(sources, shortlist->source_vocab(), "source", true);
         std::vector<std::vector<int32_t>> found;
-        for (const Ids &source : sources) found.push_back(shortlist->allowed({source, {}, 0}));
+        for (const Ids &source : sources) found.push_back(shortlist->allowed({source, {}, 0, {}}));
         return found;
     }
 
@@ -167,7 +169,8 @@ class Session {
 
     std::vector<std::vector<Found>> search(std::vector<Ids> sources, std::vector<Ids> prefixes,
                                            const std::vector<int> &limits, int beam, int n_best, double length_penalty,
-                                           int no_repeat, Ids never, int rows, const Cancel *cancel) {
+                                           int no_repeat, Ids never, int rows, std::optional<Form> form,
+                                           const Cancel *cancel) {
         const Config &config = model_->config;
         if (prefixes.size() != sources.size() || limits.size() != sources.size())
             refuse("there are " + std::to_string(sources.size()) + " sources, " + std::to_string(prefixes.size()) +
@@ -184,12 +187,13 @@ class Session {
         for (size_t i = 0; i < sources.size(); ++i) {
             check_limit(i, limits[i], prefixes[i].size(), beam);
             check_positions(i, sources[i].size(), static_cast<size_t>(limits[i]));
-            requests[i] = {std::move(sources[i]), std::move(prefixes[i]), limits[i]};
+            requests[i] = {std::move(sources[i]), std::move(prefixes[i]), limits[i], {}};
         }
         never.push_back(PAD);
         never.push_back(BOS);
         std::sort(never.begin(), never.end());
-        const Settings settings{beam, n_best, no_repeat, length_penalty, std::move(never)};
+        Settings settings{beam, n_best, no_repeat, length_penalty, std::move(never), nullptr};
+        if (form) give_form(std::move(*form), requests, settings);
         const Calls::Call call(*calls_);
         const Poll poll = poll_of(*calls_);
         std::vector<std::vector<Hypothesis>> results;
@@ -231,6 +235,33 @@ class Session {
 
   private:
     const Cancel &given(const Cancel *cancel) const { return cancel == nullptr ? never_ : *cancel; }
+
+    // Outputs must be trees of that form.
+    void give_form(Form form, std::vector<Request> &requests, Settings &settings) const {
+        auto &[opening, closing, leaves, wanted, most] = form;
+        if (settings.no_repeat > 0) refuse("outputs must be trees, and may not repeat; wanted one of the two rules");
+        if (engine_.has_shortlist()) refuse("outputs must be trees, and there is a shortlist; wanted one of the two rules");
+        if (wanted.size() != requests.size())
+            refuse("there are " + std::to_string(requests.size()) + " sources, and leaves for " + std::to_string(wanted.size()) +
+                   "; wanted as many of each");
+        const auto brackets = std::make_shared<const Brackets>(
+            opening, closing, leaves, most.value_or(std::numeric_limits<int>::max()), model_->config.target_vocab);
+        check_ids(wanted, model_->config.target_vocab, "tree", true);
+        for (size_t i = 0; i < requests.size(); ++i) {
+            Request &request = requests[i];
+            const std::string sentence = " of sentence " + std::to_string(i + 1);
+            if (!request.prefix.empty()) refuse("the output" + sentence + " must be a tree, and begin with a prefix; wanted one of the two rules");
+            if (static_cast<size_t>(request.limit) <= wanted[i].size())
+                refuse("the tree" + sentence + " has " + std::to_string(wanted[i].size()) + " leaves, and its output may have " +
+                       std::to_string(request.limit) + " tokens; wanted one more than leaves, or a longer output");
+            for (const int leaf : wanted[i])
+                if (leaf != PAD && brackets->part(leaf) != Brackets::Part::leaf)
+                    refuse("the tree" + sentence + " is to have the leaf " + std::to_string(leaf) + ", which is none; wanted a leaf, or " +
+                           std::to_string(PAD) + " for any");
+            request.leaves = std::move(wanted[i]);
+        }
+        settings.brackets = brackets;
+    }
 
     static void check_limit(size_t place, int limit, size_t prefix, int beam) {
         const std::string what = "limit " + std::to_string(place + 1) + " is " + std::to_string(limit) + "; wanted ";
@@ -557,7 +588,7 @@ NB_MODULE(_native, module) {
             },
             "model"_a, nb::kw_only(), "kernels"_a = "auto", "threads"_a = 1, "shortlist"_a.none() = nb::none())
         .def("search", &Session::search, "sources"_a, nb::kw_only(), "prefixes"_a, "limits"_a, "beam"_a, "n_best"_a,
-             "length_penalty"_a, "no_repeat"_a, "never"_a, "rows"_a, "cancel"_a.none() = nb::none())
+             "length_penalty"_a, "no_repeat"_a, "never"_a, "rows"_a, "form"_a.none() = nb::none(), "cancel"_a.none() = nb::none())
         .def("score", &Session::score, "sources"_a, "targets"_a, nb::kw_only(), "cancel"_a.none() = nb::none())
         .def("attend", &Session::attend, "sources"_a, "targets"_a, nb::kw_only(), "cancel"_a.none() = nb::none())
         .def_prop_ro("kernels", &Session::kernels)

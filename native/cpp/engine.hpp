@@ -45,6 +45,7 @@ class Engine {
 
     const char *kernels() const { return kernels_->name; }
     int threads() const { return threads_; }
+    bool has_shortlist() const { return shortlist_ != nullptr; }
 
   private:
     struct Replica {

@@ -1,7 +1,11 @@
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+# Tokens that open, tokens that close them, leaves; the leaves of each sentence; how many nodes may open in a row.
+Form: TypeAlias = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[Sequence[int]], int | None]
 
 class CancelledError(RuntimeError): ...
 
@@ -49,6 +53,7 @@ class Session:
         no_repeat: int,
         never: Sequence[int],
         rows: int,
+        form: Form | None = None,
         cancel: Cancel | None = None,
     ) -> list[list[tuple[list[int], float, float, bool]]]: ...
     def score(

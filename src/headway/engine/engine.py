@@ -18,10 +18,12 @@ from headway.errors import EngineError, MissingExtraError
 from headway.search.cancel import Cancel, cancelled
 from headway.search.hypothesis import Hypothesis
 from headway.search.settings import SearchSettings, check_prefixes, check_settings
+from headway.search.tree_form import TreeForm, check_form
 
 if TYPE_CHECKING:
     from headway_native import Cancel as NativeCancel
     from headway_native import Session
+    from headway_native._native import Form
 
 Ids = Sequence[int]
 Result = TypeVar("Result")
@@ -85,6 +87,7 @@ class Engine:
         prefixes: Sequence[Ids],
         limits: Sequence[int],
         settings: SearchSettings,
+        form: TreeForm | None = None,
         rows: int | None = None,
         cancel: Cancel | None = None,
     ) -> list[list[Hypothesis]]:
@@ -92,12 +95,16 @@ class Engine:
 
         Sources end in EOS. ``limits`` count EOS, ``prefixes`` are what outputs must begin with. A sentence's result
         depends neither on the others nor on threads nor on ``rows``, the hypotheses that a thread works on side by side
-        (absent: as suits the size of the model). An empty list: the model gave no finite probability.
-        Sampling and groups of a beam are not there: EngineError.
+        (absent: as suits the size of the model). ``form``: outputs are trees over the leaves that it names for each
+        sentence. An empty list: the model gave no finite probability.
+        Sampling and groups of a beam are not there: EngineError; TranslationError for rules that no output can meet.
         """
         check_settings(settings)
         _check_search(settings)
         check_prefixes(prefixes, limits, settings)
+        if form is not None:
+            _check_form(form, self.packed)
+            check_form(form, limits, settings, has_others=any(len(prefix) for prefix in prefixes))
         found = _computed(
             lambda native: self._session.search(
                 [list(ids) for ids in sources],
@@ -109,6 +116,7 @@ class Engine:
                 no_repeat=settings.no_repeat_ngram,
                 never=list(settings.reserved),
                 rows=self._rows if rows is None else rows,
+                form=None if form is None else _native_form(form),
                 cancel=native,
             ),
             {
@@ -168,6 +176,28 @@ def _check_search(settings: SearchSettings) -> None:
             "engine: the search settings have sampling or diversity groups; the engine has greedy and beam search. "
             "Leave them away, or let torch search."
         )
+
+
+def _check_form(form: TreeForm, packed: PackedModel) -> None:
+    """Refuse what is no form of this model's outputs."""
+    brackets = form.brackets
+    fault = _wrong_number(
+        {
+            "leaves": form.leaves_B,
+            "brackets": [brackets.opening, brackets.closing, brackets.leaves],
+            "max_openings": [() if form.max_openings is None else (form.max_openings,)],
+        }
+    )
+    if fault is None and brackets.vocab_size != packed.config.vocab_size:
+        fault = f"the form is of {brackets.vocab_size:,} tokens, and the model has {packed.config.vocab_size:,}"
+    if fault is not None:
+        raise EngineError(f"engine: {fault}. Make the form with the model's tokenizer of outputs.")
+
+
+def _native_form(form: TreeForm) -> "Form":
+    brackets = form.brackets
+    tokens = (list(brackets.opening), list(brackets.closing), list(brackets.leaves))
+    return *tokens, [list(leaves) for leaves in form.leaves_B], form.max_openings
 
 
 def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist | None) -> "Session":

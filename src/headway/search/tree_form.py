@@ -44,6 +44,11 @@ def check_form(form: TreeForm, limits: Sequence[int], settings: SearchSettings, 
 
     Raises TranslationError.
     """
+    if len(form.leaves_B) != len(limits):
+        raise TranslationError(
+            f"search/tree_form: the form has leaves for {len(form.leaves_B):,} sentences, and there are "
+            f"{len(limits):,}; wanted equal counts. Give the leaves of each sentence."
+        )
     if has_others or settings.no_repeat_ngram:
         raise TranslationError(
             "search/tree_form: outputs that must be trees cannot also be led to prefixes or phrases, or kept from "

@@ -52,7 +52,7 @@ class Backend(Protocol):
     batch_tokens: int
     leads_to_phrases: bool
 
-    def serving(self, settings: "SearchSettings", *, with_phrases: bool, with_form: bool = False) -> "Backend":
+    def serving(self, settings: "SearchSettings", *, with_phrases: bool) -> "Backend":
         """The backend that serves such a request: this one, or another for what it lacks."""
         ...
 

@@ -33,9 +33,9 @@ class NativeBackend:
         self._reserve = _Reserve(reserve)
         self._cancel: Cancel | None = None
 
-    def serving(self, settings: SearchSettings, *, with_phrases: bool, with_form: bool = False) -> Backend:
+    def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Backend:
         """Give this backend, or the other one for what the engine's search lacks."""
-        lacking = _lacking(settings, with_phrases=with_phrases, with_form=with_form)
+        lacking = _lacking(settings, with_phrases=with_phrases)
         if not lacking:
             return self
         other = self._reserve.backend(lacking)
@@ -59,7 +59,7 @@ class NativeBackend:
         form: TreeForm | None = None,
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source. Raises ModelError where the model gives no finite probability."""
-        other = self.serving(settings, with_phrases=phrases is not None and any(phrases), with_form=form is not None)
+        other = self.serving(settings, with_phrases=phrases is not None and any(phrases))
         if other is not self:
             return other.search(
                 sources,
@@ -70,7 +70,9 @@ class NativeBackend:
                 lexicon=lexicon,
                 form=form,
             )
-        found = self.engine.search(sources, prefixes=prefixes, limits=limits, settings=settings, cancel=self._cancel)
+        found = self.engine.search(
+            sources, prefixes=prefixes, limits=limits, settings=settings, form=form, cancel=self._cancel
+        )
         check_hypotheses(found)
         return found
 
@@ -98,12 +100,10 @@ class _Reserve:
             return self._loaded
 
 
-def _lacking(settings: SearchSettings, *, with_phrases: bool, with_form: bool) -> str:
+def _lacking(settings: SearchSettings, *, with_phrases: bool) -> str:
     """What a request asks for that the engine's search has not."""
     if settings.sampling is not None:
         return "sampling"
     if settings.diversity is not None and settings.diversity.groups > 1:
         return "diversity groups"
-    if with_form:
-        return "rules for trees"
     return "phrases that outputs must contain" if with_phrases else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -118,9 +118,10 @@ class Parser:
     ) -> Self:
         """Load several models that parse together: at each step the mean of their probabilities counts.
 
-        Torch searches among trees, and the compiled engine does not: without ``constrained`` (absent: as the first
-        model's recipe has it) the engine may parse. ``on_notice`` hears what a user should know. Raises
-        TranslationError for models that are no parsers or do not go together, and as ``Translator.from_folders``.
+        ``compute`` says where and with what, as for translators: absent, on a CPU the compiled engine in 8 bits, where
+        it can. ``constrained``: absent, as the first model's recipe has it. ``on_notice`` hears what a user should
+        know. Raises TranslationError for models that are no parsers or do not go together, and as
+        ``Translator.from_folders``.
         """
         folders = [ModelFolder.open(Path(path)) for path in paths]
         if not folders:
@@ -128,9 +129,6 @@ class Parser:
         first = folders[0]
         parsing = _parsing_of(folders)
         constrained = parsing.constrained if constrained is None else constrained
-        compute = compute or Compute()
-        if constrained and compute.engine == "auto" and compute.may_take_torch:
-            compute = replace(compute, engine="torch")
         limits = [limit for folder in folders if (limit := longest_output(folder.config.model)) is not None]
         return cls(
             load_backend(folders, compute=compute, on_notice=on_notice),
@@ -181,7 +179,7 @@ class Parser:
         )
         parses = [Parse(None)] * len(sentences)
         places = [place for place, sentence in enumerate(prepared) if sentence.words]
-        backend = self.backend.serving(settings, with_phrases=False, with_form=self.constrained)
+        backend = self.backend.serving(settings, with_phrases=False)
         budget = batch_tokens or backend.batch_tokens
         lengths = [len(prepared[place].source_ids) for place in places]
         for batch in plan_batches(lengths, batch_tokens=budget // max(settings.width, 1)):

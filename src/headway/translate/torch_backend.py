@@ -48,7 +48,7 @@ class TorchBackend(Generic[State]):
         self.batch_tokens = batch_tokens
         self.leads_to_phrases = True
 
-    def serving(self, settings: SearchSettings, *, with_phrases: bool, with_form: bool = False) -> Self:
+    def serving(self, settings: SearchSettings, *, with_phrases: bool) -> Self:
         """Give this backend, which serves every request."""
         return self
 

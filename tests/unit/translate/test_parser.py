@@ -126,7 +126,7 @@ def test_brackets_are_found_by_the_names_of_symbols():
 
 def test_a_folder_opens_as_a_parser_and_never_as_a_translator(tmp_path):
     path = write_parser(tmp_path / "one")
-    parser = Parser.from_folder(path)
+    parser = Parser.from_folder(path, compute=Compute(precision="float32"))
     assert parser.constrained
     assert parser.parse([["the", "dog"]])[0].tree == parser_of().parse([["the", "dog"]])[0].tree
     assert not Parser.from_folder(path, constrained=False).constrained
@@ -151,7 +151,8 @@ def test_a_model_is_sent_to_the_command_that_uses_it(tmp_path):
 def test_several_models_parse_together(tmp_path):
     paths = [write_parser(tmp_path / str(seed), seed=seed) for seed in (1, 2)]
     single, both, twice = (
-        Parser.from_folders(chosen).parse([["the", "dog"]])[0] for chosen in (paths[:1], paths, paths[:1] * 2)
+        Parser.from_folders(chosen, compute=Compute(engine="torch")).parse([["the", "dog"]])[0]
+        for chosen in (paths[:1], paths, paths[:1] * 2)
     )
     assert twice.tree == single.tree
     assert twice.log_prob == pytest.approx(single.log_prob, abs=1e-5)
@@ -177,15 +178,37 @@ def test_another_thread_can_end_the_parsing():
         parser.parse([["dog"]])
 
 
-def test_a_search_among_trees_is_not_the_engines(tmp_path):
+def test_a_search_among_trees_is_the_engines_too(tmp_path):
     pytest.importorskip("headway_native", reason="headway-native is not built here")
     path = write_parser(tmp_path / "one")
+    sentences = [["the", "dog"], [], ["the", "dog", "sleeps", "."] * 3, ["dog"]]
+    tags = [["DT", ""], [], ["UNSEEN", "NN", "VBZ", "."] * 3, ["NN"]]
     native = Compute(device="cpu", engine="native", precision="float32")
-    with pytest.raises(TranslationError, match=r"no rules for trees\. Leave --engine native out"):
-        Parser.from_folder(path, compute=native).parse([["the", "dog"]])
-    free = Parser.from_folder(path, compute=native, constrained=False).parse([["the", "dog"]])[0]
-    torch_free = Parser.from_folder(path, compute=Compute(engine="torch"), constrained=False).parse([["the", "dog"]])[0]
-    assert free.symbols == torch_free.symbols
+    for constrained in (True, False):
+        ours, torchs = (
+            Parser.from_folder(path, compute=compute, constrained=constrained)
+            for compute in (native, Compute(engine="torch"))
+        )
+        for beam_size in (1, 4, 21):
+            for own in (None, tags):
+                found, expected = (parser.parse(sentences, tags=own, beam_size=beam_size) for parser in (ours, torchs))
+                assert [parse.symbols for parse in found] == [parse.symbols for parse in expected]
+                assert [parse.tree for parse in found] == [parse.tree for parse in expected]
+                assert [parse.score for parse in found] == pytest.approx([parse.score for parse in expected], abs=1e-4)
+
+
+def test_on_a_cpu_the_engine_parses_in_8_bits_and_torch_where_it_cannot(tmp_path):
+    pytest.importorskip("headway_native", reason="headway-native is not built here")
+    path = write_parser(tmp_path / "one")
+    notices = []
+    parser = Parser.from_folder(path, compute=Compute(device="cpu"), on_notice=notices.append)
+    assert parser.backend.engine.packed.precision == "int8"
+    (parse,) = parser.parse([["the", "dog"]])
+    assert parse.tree.words() == ("the", "dog")
+    assert parse.repairs.total == 0
+    assert not notices
+    Parser.from_folders([path, path], compute=Compute(device="cpu"), on_notice=notices.append)
+    assert notices == ["the engine does not join several models: torch computes"]
 
 
 def f1_of(outputs, references, sources, *, phrases=("S", "NP", "VP")):
