@@ -37,7 +37,7 @@ def usage_of(parsing: ParsingConfig, folder_name: str) -> list[str]:
         first = f"echo 'The dog sleeps .' | headway parse -m {name}"
     return [
         first,
-        f"headway parse -m {name} --from-trees test.trees -o parses.trees",
+        f"headway parse -m {name} --from-trees test.trees --precision float32 -o parses.trees",
         f"headway evaluate --task parsing --hypothesis parses.trees --reference test.trees{own}",
         f"headway describe {name}",
     ]
