@@ -95,8 +95,8 @@ def test_a_parser_is_trained_measured_and_drawn(made, place):
 
 def test_a_model_is_measured_as_headway_parse_and_evaluate_measure(made, place, capsys):
     gold, parses = place / "only.trees", str(place / "parses.trees")
+    gold.write_text("\n".join(GOLD) + "\n", encoding="utf-8")
     beam = ["--beam-size", "2", "--length-penalty", "0.3", "--precision", "float32"]
-    beam = ["--beam-size", "2", "--length-penalty", "0.3"]
     assert main(["parse", "-m", str(place / "model"), "--from-trees", str(gold), "-o", parses, *beam]) == 0
     files = ["--hypothesis", parses, "--reference", str(gold), "--reference-tags", "--json"]
     capsys.readouterr()
