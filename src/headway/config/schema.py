@@ -70,6 +70,11 @@ class RunConfig(Section):
         """Whether the run trains on trees."""
         return self.data.format == "trees"
 
+    @property
+    def translates(self) -> bool:
+        """Whether it trains a translator: on pairs of sentences, of which the target is no tree."""
+        return self.reads == "pairs" and not self.is_parser
+
     @model_validator(mode="after")
     def _check_parsing(self) -> Self:
         train = self.train
@@ -109,7 +114,7 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _check_sentences(self) -> Self:
-        if self.search.split_sentences and (self.is_parser or self.reads != "pairs"):
+        if self.search.split_sentences and not self.translates:
             raise ValueError(
                 "search.split_sentences is about translating, and this recipe trains a model of another kind; set it "
                 "to false"

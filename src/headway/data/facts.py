@@ -42,13 +42,12 @@ def count_facts(
     heard = on_progress or _ignore
     heard(0)
     counter, whole = _Counter(), CleanReport()
-    translates = config.reads == "pairs" and not config.is_parser
     for corpus in config.data.training_corpora:
         cleaned = clean(read_corpus(corpus, config, data_dir), filters_of(config), whole)
         pairs = islice(cleaned, at_most - counter.pairs)
         while block := list(until_full(pairs, BLOCK_CHARACTERS)):
             counter.add(block)
-            if translates:
+            if config.translates:
                 counter.add_sentences(block, corpus.source_language or config.data.source_language)
             heard(counter.pairs)
         if counter.pairs >= at_most:

@@ -37,7 +37,8 @@ def stuck(look: Look) -> Trouble | None:
     if look.config.reads == "labelled":
         apart = ", or texts and labels do not belong together"
     elif look.config.reads == "pairs":
-        apart = ", or source and target lines do not belong together" + " (headway audit tells)" * look.audits
+        told = " (headway audit tells)" * look.config.translates
+        apart = f", or source and target lines do not belong together{told}"
     text = (
         f"after {look.signs.step:,} steps the training loss is {nll:.2f} nats a {look.unit}, no better than guessing "
         f"by how often each {look.unit} occurs ({look.unigram:.2f}): the learning rate is too high{apart}. "
@@ -75,7 +76,7 @@ def spikes(look: Look) -> Trouble | None:
         f"the training loss jumped at {len(found):,} step{'s' * (len(found) > 1)} ({steps}): {worst.loss:.2f} at "
         f"step {worst.step:,}, where {worst.usual:.2f} was usual. One or two heal by themselves; if they go on, set "
         f"train.clip_norm = 1.0 or a lower train.learning_rate (its peak is {look.peak:.2g}), and look for broken "
-        f"lines{' (headway audit)' * look.audits}"
+        f"lines{' (headway audit)' * look.config.translates}"
     )
     return Trouble(sum(signs.spikes for signs in look.history.validations) + len(found), text)
 

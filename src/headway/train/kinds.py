@@ -46,8 +46,7 @@ def find(look: Look) -> dict[str, Trouble]:
     Outputs of a parser are rows of a few symbols, which repeat and resemble each other as no text does; models of one
     text have none.
     """
-    translates = look.config.reads == "pairs" and not look.config.is_parser
-    looked_for = {name: kind for name, kind in KINDS.items() if translates or not kind.of_outputs}
+    looked_for = {name: kind for name, kind in KINDS.items() if look.config.translates or not kind.of_outputs}
     found = {name: trouble for name, kind in looked_for.items() if (trouble := kind.find(look)) is not None}
     if any(KINDS[name].is_lost for name in found):
         return {name: trouble for name, trouble in found.items() if not KINDS[name].of_outputs}

@@ -45,11 +45,6 @@ class Look:
         return "label" if self.config.reads == "labelled" else "token"
 
     @property
-    def audits(self) -> bool:
-        """Whether ``headway audit`` reads such training text: it is for pairs of sentences."""
-        return self.config.reads == "pairs" and not self.config.is_parser
-
-    @property
     def before(self) -> Signs | None:
         """The validation before, if it was past the warm-up."""
         earlier = self.history.validations

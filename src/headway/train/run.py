@@ -136,7 +136,7 @@ def _begin(
         check=partial(_check_data, config, None if fresh else folder),
     )
     yield DataReady(prepared)
-    if not config.data.target_language and config.reads == "pairs" and not config.is_parser:
+    if not config.data.target_language and config.translates:
         yield Notice(
             "data.target_language is empty, so BLEU takes the tokenizer of European languages; "
             "set it (zh, ja ...) where words have no spaces between them"

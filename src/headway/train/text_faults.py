@@ -28,7 +28,7 @@ def overlap_trouble(overlap: Overlap, *, config: RunConfig, again: bool = False)
         seen = f"{whole} lines ({percent(pairs)})"
     else:
         seen = f"{whole} pairs ({percent(pairs)}) and {alike} their sources ({percent(sources)})"
-    named = " (headway audit --against names them)" if config.reads == "pairs" and not config.is_parser else ""
+    named = " (headway audit --against names them)" if config.translates else ""
     text = (
         f"{seen}: validation scores are too good to be true for new text. Take these lines out of the training text"
         f"{named}, or validate on another"
