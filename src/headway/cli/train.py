@@ -15,10 +15,9 @@ import click
 from headway.cli.options import data_option, overrides_option
 from headway.cli.reports import columns
 from headway.config.auto import write_value
-from headway.config.load import Draft, draft_text, load, read_draft, recipe_names
+from headway.config.load import Draft, draft_text, load, read_draft
 from headway.config.presets import AUTO, PRESETS
 from headway.config.schema import RunConfig
-from headway.corpus.lines import STANDARD_STREAM
 from headway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -120,18 +119,15 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         else:
             named = () if preset is None else (f"model.preset={preset}",)
             config = load(name, overrides=(*named, *given, *overrides))
-            if recipe in recipe_names():
-                _check_text(name, config.data.train_source, data_dir)
+            _check_files(config, data_dir)
         _run(config, data_dir, folder, fresh=fresh, group=group)
 
 
-def _check_text(name: str, train_source: str, data_dir: Path) -> None:
-    """Refuse a packaged recipe without --data whose text is not here, and say how to name it."""
-    if data_dir == Path() and train_source not in {"", STANDARD_STREAM} and not Path(train_source).exists():
-        raise ConfigError(
-            f"cli/train: recipe {name}: found no {train_source} in this folder; wanted the training text. Give the "
-            "folder that holds it with --data DIR, or a file of your own with --set data.train_source=FILE."
-        )
+def _check_files(config: RunConfig, data_dir: Path) -> None:
+    """Refuse text that is not there, before torch is loaded."""
+    from headway.data.named_files import check_files
+
+    check_files(config, data_dir)
 
 
 def _check_preset(preset: str | None, overrides: tuple[str, ...]) -> None:

@@ -21,8 +21,9 @@ from headway.corpus.split import hold_out_marks
 from headway.data.cleaned import Block, Cleaned, write_blocks
 from headway.data.mixture import weights
 from headway.data.treebank import read_treebank
-from headway.errors import CorpusError, DataError
+from headway.errors import DataError
 
+PARTS = ("train", "validation", "test")
 Progress = Callable[[str, int], None]
 Rows = NDArray[np.bool_]  # true for some of the cleaned pairs, in their order
 
@@ -45,22 +46,6 @@ def corpora_of(data: DataConfig, part: str) -> list[CorpusConfig]:
 def files_of(corpus: CorpusConfig) -> list[str]:
     """Its one or two files, as the recipe names them."""
     return [name for name in (corpus.source, corpus.target) if name]
-
-
-def check_files(config: RunConfig, data_dir: Path) -> None:
-    """Raise CorpusError for a file that a recipe names and that is not there, before any is read."""
-    for part in ("train", "validation", "test"):
-        several = part == "train" and bool(config.data.corpora)
-        for number, corpus in enumerate(corpora_of(config.data, part)):
-            section = f"data.corpora.{number}." if several else f"data.{part}_"
-            for side, name in (("source", corpus.source), ("target", corpus.target)):
-                if name and name != STANDARD_STREAM and not (data_dir / name).exists():
-                    folder = "" if data_dir.exists() else f", and neither does the folder {data_dir}"
-                    change = f"{section}{side}" if several else f"--set {section}{side}=FILE"
-                    raise CorpusError(
-                        f"data/corpora: {data_dir / name} does not exist{folder}; wanted {part} text. Remedy: name the "
-                        f"folder that holds it with --data DIR, or another file ({change})."
-                    )
 
 
 def read_corpus(corpus: CorpusConfig, config: RunConfig, data_dir: Path) -> Iterator[SentencePair]:

@@ -14,8 +14,8 @@ from headway.corpus.lines import STANDARD_STREAM
 from headway.corpus.pair import SentencePair
 from headway.corpus.split import num_held_out
 from headway.data.cleaned import until_full
-from headway.data.corpora import check_enough, check_files, files_of, filters_of, read_corpus
-from headway.data.prepare import check_settings
+from headway.data.corpora import check_enough, files_of, filters_of, read_corpus
+from headway.data.named_files import check_files, check_settings
 from headway.errors import DataError
 from headway.text.markup import SPACELESS
 from headway.text.segment import split_sentences

@@ -139,8 +139,8 @@ def test_a_packaged_recipe_without_its_text_says_where_to_name_it(tmp_path, monk
     monkeypatch.delenv("HEADWAY_DATA", raising=False)
     assert main(["train", "masked"]) == 2
     told = capsys.readouterr().err
-    assert "recipe masked: found no train.txt in this folder" in told
-    assert "--data DIR, or a file of your own with --set data.train_source=FILE" in told
+    assert "train.txt does not exist; wanted train text" in told
+    assert "--data DIR, or another file (--set data.train_source=FILE)" in told
     assert main(["train", "masked", "--data", "there"]) == 2
     assert "there/train.txt does not exist" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "masked" / "model.safetensors").exists()
