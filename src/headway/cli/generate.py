@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.outputs import check_output
-from headway.cli.search_options import search_options
+from headway.cli.search_options import generation_options
 from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
 from headway.translate.compute import DEVICES
 from headway.translate.decoding import Decoding
@@ -28,7 +28,7 @@ LINES_HELD = 1000  # prompts of a file in memory at once
 @click.option("--prompt", "prompts", multiple=True, help="Go on from this text; may be repeated. Absent: from nothing.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
 @click.option("--format", "output_format", type=click.Choice(["lines", "jsonl"]), default="lines", help="jsonl: more.")
-@search_options
+@generation_options
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Texts of each prompt; with --sample, draws.")
 @click.option("--max-tokens", type=click.IntRange(min=1), default=MAX_TOKENS, show_default=True, help="The most added.")
 @click.option("--device", default="auto", type=click.Choice(DEVICES), help="Where to compute.")
@@ -56,10 +56,6 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     """  # noqa: D301 - click wants the character that the escape stands for
     if prompts and file is not None:
         raise click.UsageError(f"found both --prompt and the file {file}; wanted one. Leave the other out.")
-    if decoding.risk is not None:
-        raise click.UsageError("--mbr chooses a translation among many; leave it out, or use --sample.")
-    if decoding.split_sentences is not None:
-        raise click.UsageError("--split-sentences and --whole-lines are about translating; leave them out.")
     from headway.translate.generator import Generator
 
     check_output(output, {"FILE": file})

@@ -1,7 +1,7 @@
 """The options that say how outputs are found, shared by the commands that translate."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from headway.search.settings import Diversity, Sampling
 from headway.translate.decoding import Decoding
 from headway.translate.risk import DEFAULT_SAMPLING, MOST_SAMPLES, Risk
 
-_OPTIONS = {
+Option = Callable[[Callable[..., None]], Callable[..., None]]
+
+_OPTIONS: dict[str, Option] = {
     "beam_size": click.option(
         "--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]"
     ),
@@ -65,18 +67,27 @@ _OPTIONS = {
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 _PLAIN = ("beam_size", "length_penalty", "no_repeat_ngram", "split_sentences")
 _OF_BEAMS = ("beam_size", "diversity_groups", "diversity_strength")
+_OF_TRANSLATING = ("split_sentences", "mbr", "mbr_utility")
 
 
 def search_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options as one argument, ``decoding``. Refuses those that would be ignored."""
+    return _with_options(command, _OPTIONS)
 
+
+def generation_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that goes on from a text: without what is about translating."""
+    return _with_options(command, {name: _OPTIONS[name] for name in _OPTIONS if name not in _OF_TRANSLATING})
+
+
+def _with_options(command: Callable[..., None], options: Mapping[str, Option]) -> Callable[..., None]:
     @functools.wraps(command)
     def collected(**values: object) -> None:
-        given = {name: values.pop(name) for name in _OPTIONS}
+        given = dict.fromkeys(_OPTIONS) | {name: values.pop(name) for name in options}
         command(**values, decoding=_decoding(given))
 
     decorated: Callable[..., None] = collected
-    for option in reversed(_OPTIONS.values()):
+    for option in reversed(options.values()):
         decorated = option(decorated)
     return decorated
 
@@ -102,9 +113,11 @@ def _decoding(given: dict[str, Any]) -> Decoding:
     is_sampling = bool(given["sample"]) or given["mbr"] is not None
     unused = [written(name) for name in (_OF_BEAMS if is_sampling else _OF_SAMPLING) if is_given(name)]
     if unused and is_sampling:
-        raise click.UsageError(f"--sample and --mbr have no beam; leave out {', '.join(unused)}.")
+        raise click.UsageError(
+            f"Outputs that are drawn ({', '.join(_drawing())}) have no beam; leave out {', '.join(unused)}."
+        )
     if unused:
-        raise click.UsageError(f"{', '.join(unused)} would have no effect without --sample or --mbr.")
+        raise click.UsageError(f"{', '.join(unused)} would have no effect without {' or '.join(_drawing())}.")
     if given["length_penalty"] is not None and given["mbr"] is not None:
         raise click.UsageError("--length-penalty would have no effect with --mbr, whose scores are expected utilities.")
     if given["mbr_utility"] is not None and given["mbr"] is None:
@@ -121,6 +134,12 @@ def _decoding(given: dict[str, Any]) -> Decoding:
         sampling=_sampling(sampling, with_risk=bool(risk)) if is_sampling else None,
         risk=Risk(**risk) if risk else None,
     )
+
+
+def _drawing() -> list[str]:
+    """The options of this command that draw outputs."""
+    known = {parameter.name for parameter in click.get_current_context().command.params}
+    return [written(name) for name in ("sample", "mbr") if name in known]
 
 
 def _sampling(given: dict[str, Any], *, with_risk: bool) -> Sampling:
