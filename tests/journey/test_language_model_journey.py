@@ -96,7 +96,10 @@ def test_what_cannot_be_done_is_named(language, capsys, tmp_path):
         (("generate", tmp_path / "text", "-m", model, "--prompt", "a"), "found both --prompt and the file"),
         (("generate", "-m", model, "--mbr", "3"), "No such option '--mbr'"),
         (("generate", "-m", model, "--seed", "3"), "--seed would have no effect without --sample."),
-        (("generate", "-m", model, "--sample", "--beam-size", "2"), "drawn (--sample) have no beam; leave out --beam-size"),
+        (
+            ("generate", "-m", model, "--sample", "--beam-size", "2"),
+            "(--sample) have no beam; leave out --beam-size",
+        ),
         ((*evaluate, "--source", tmp_path / "text"), "--source would have no effect with --task language-model"),
         ((*evaluate, "-m", model), "measures one model; found 2"),
         (

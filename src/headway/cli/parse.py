@@ -1,5 +1,6 @@
 """``headway parse``: sentences in, trees out."""
 
+import json
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,13 @@ class Notes:
     help="The model folder; of several the mean probabilities count.",
 )
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz ...), or folder of drawings.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["lines", "jsonl"]),
+    default="lines",
+    help="lines: trees only. jsonl: scores and what had to be mended too.",
+)
 @click.option("--tags", "tags_file", metavar="FILE", help="The tags of each line's words, line by line.")
 @click.option("--tagged", is_flag=True, help="Words come with their tags: the_DT dog_NN.")
 @click.option("--from-trees", is_flag=True, help="FILE holds trees: their words, and tags if the model reads any.")
@@ -94,6 +102,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     file: str,
     models: tuple[Path, ...],
     output: str,
+    output_format: str,
     tags_file: str | None,
     tagged: bool,
     from_trees: bool,
@@ -114,8 +123,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """
     _check_options(file, tags_file, tagged=tagged, from_trees=from_trees)
     check_output(output, {"FILE": file, "--tags": tags_file})
-    if pretty and draw:
-        raise click.UsageError("--pretty and --draw are two ways to write a tree; wanted one.")
+    form = _form(output_format, pretty=pretty, draw=draw)
     if draw == "svg" and output == STANDARD_STREAM:
         raise click.UsageError("--draw svg writes a file a sentence; name a folder for them with --output.")
     parser = _load(models, compute, unconstrained=unconstrained)
@@ -126,7 +134,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             "Give --tags FILE, --tagged with word_TAG, or --from-trees with a file of trees."
         )
     notes, number = Notes(), 0
-    with _writing(output, draw or ("pretty" if pretty else "line")) as write:
+    with _writing(output, form) as write:
         while chunk := list(islice(sentences, CHUNK)):
             parses = parser.parse(
                 [words for words, _ in chunk],
@@ -139,12 +147,24 @@ def command(  # noqa: PLR0913 - one parameter an option
             for parse in parses:
                 number += 1
                 notes.add(number, parse)
-                write(number, parse.tree)
+                write(number, parse)
     notes.tell()
 
 
+def _form(output_format: str, *, pretty: bool, draw: str | None) -> str:
+    """How trees are written: lines, jsonl, pretty, text or svg."""
+    given = [
+        name
+        for name, is_given in (("--format jsonl", output_format == "jsonl"), ("--pretty", pretty), ("--draw", draw))
+        if is_given
+    ]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} are two ways to write a tree; wanted one.")
+    return draw or ("pretty" if pretty else output_format)
+
+
 @contextmanager
-def _writing(output: str, form: str) -> "Generator[Callable[[int, Tree | None], None]]":
+def _writing(output: str, form: str) -> "Generator[Callable[[int, Parse], None]]":
     """What writes the tree of a sentence, by its number, in this form; nothing but a line end where there is none."""
     from headway.trees.brackets import pretty_print
     from headway.trees.draw import draw_svg, draw_text
@@ -153,22 +173,41 @@ def _writing(output: str, form: str) -> "Generator[Callable[[int, Tree | None], 
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)
 
-        def draw(number: int, tree: "Tree | None") -> None:
-            if tree is not None:
-                (folder / f"{number}.svg").write_text(draw_svg(tree), encoding="utf-8")
+        def draw(number: int, parse: "Parse") -> None:
+            if parse.tree is not None:
+                (folder / f"{number}.svg").write_text(draw_svg(parse.tree), encoding="utf-8")
 
         yield draw
         return
-    forms: dict[str, Callable[[Tree], str]] = {"pretty": pretty_print, "text": draw_text}
+    forms: dict[str, Callable[[Tree], str]] = {
+        "lines": str,
+        "pretty": lambda tree: f"{pretty_print(tree)}\n",
+        "text": lambda tree: f"{draw_text(tree)}\n",
+    }
     with open_writer(output) as file:
 
-        def write(_: int, tree: "Tree | None") -> None:
-            if tree is None or form == "line":
-                file.write(f"{'' if tree is None else tree}\n")
+        def write(_: int, parse: "Parse") -> None:
+            if form == "jsonl":
+                file.write(f"{_as_json(parse)}\n")
             else:
-                file.write(f"{forms[form](tree)}\n\n")
+                file.write(f"{'' if parse.tree is None else forms[form](parse.tree)}\n")
 
         yield write
+
+
+def _as_json(parse: "Parse") -> str:
+    """One object a sentence; ``tree`` is null where there are no words."""
+    record = {
+        "tree": None if parse.tree is None else str(parse.tree),
+        "score": parse.score,
+        "log_prob": parse.log_prob,
+        "symbols": len(parse.symbols),
+        "repairs": parse.repairs.total,
+        "is_cut": parse.is_cut,
+        "is_long": parse.is_long,
+        "num_unknown": parse.num_unknown,
+    }
+    return json.dumps(record, ensure_ascii=False)
 
 
 def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> None:

@@ -76,6 +76,18 @@ def test_pretty_trees_are_read_back_as_the_same_trees(model, sentences, tmp_path
     assert list(read_trees(tmp_path / "plain")) == list(read_trees(tmp_path / "pretty"))
 
 
+def test_jsonl_has_the_tree_of_the_line_and_its_score(model, sentences, capsys):
+    assert main(["parse", "-m", model, sentences]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["parse", "-m", model, sentences, "--format", "jsonl", "--length-penalty", "0"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["tree"] or "" for record in records] == lines
+    first, empty, _ = records
+    assert first["score"] == first["log_prob"] < 0.0
+    assert (empty["score"], empty["symbols"], empty["repairs"]) == (0.0, 0, 0)
+    assert first["symbols"] >= 4
+
+
 def test_tags_come_from_a_file_with_the_words_or_from_trees(reading_model, tmp_path, capsys):
     (tmp_path / "s").write_text("the dog\n\nBo\n", encoding="utf-8")
     (tmp_path / "t").write_text("DT NN\n\nNN\n", encoding="utf-8")
@@ -116,6 +128,7 @@ def test_unconstrained_output_is_mended_and_told_by_number(model, sentences, cap
         ("(S (NN dog)\n", ["--from-trees"], r"line 1: the tree that begins here is not closed"),
         ("the dog\n", ["--tagged", "--from-trees"], "wanted one"),
         ("the dog\n", ["--pretty", "--draw", "text"], "two ways"),
+        ("the dog\n", ["--pretty", "--format", "jsonl"], "--format jsonl and --pretty are two ways"),
         ("the dog\n", ["--tag", "wsj"], "corpus tag 'wsj'"),
     ],
 )
