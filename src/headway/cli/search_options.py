@@ -1,7 +1,7 @@
 """The options that say how outputs are found, shared by the commands that translate."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +80,7 @@ def generation_options(command: Callable[..., None]) -> Callable[..., None]:
     return _with_options(command, {name: _OPTIONS[name] for name in _OPTIONS if name not in _OF_TRANSLATING})
 
 
-def _with_options(command: Callable[..., None], options: Mapping[str, Option]) -> Callable[..., None]:
+def _with_options(command: Callable[..., None], options: dict[str, Option]) -> Callable[..., None]:
     @functools.wraps(command)
     def collected(**values: object) -> None:
         given = dict.fromkeys(_OPTIONS) | {name: values.pop(name) for name in options}
