@@ -159,7 +159,9 @@ def _form(output_format: str, *, pretty: bool, draw: str | None) -> str:
         if is_given
     ]
     if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} are two ways to write a tree; wanted one.")
+        raise click.UsageError(
+            f"{' and '.join(given)}: found {len(given)} ways to write a tree, wanted one. Leave out the others."
+        )
     return draw or ("pretty" if pretty else output_format)
 
 
@@ -196,13 +198,14 @@ def _writing(output: str, form: str) -> "Generator[Callable[[int, Parse], None]]
 
 
 def _as_json(parse: "Parse") -> str:
-    """One object a sentence; ``tree`` is null where there are no words."""
+    """One object a sentence; without words there is neither a tree nor a score."""
+    has_words = parse.tree is not None
     record = {
-        "tree": None if parse.tree is None else str(parse.tree),
-        "score": parse.score,
-        "log_prob": parse.log_prob,
-        "symbols": len(parse.symbols),
-        "repairs": parse.repairs.total,
+        "tree": str(parse.tree) if has_words else None,
+        "score": parse.score if has_words else None,
+        "log_prob": parse.log_prob if has_words else None,
+        "num_symbols": len(parse.symbols),
+        "num_repairs": parse.repairs.total,
         "is_cut": parse.is_cut,
         "is_long": parse.is_long,
         "num_unknown": parse.num_unknown,

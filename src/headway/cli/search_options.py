@@ -81,6 +81,8 @@ def generation_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _with_options(command: Callable[..., None], options: dict[str, Option]) -> Callable[..., None]:
+    """Give a command some of the options; those that it lacks are as if nobody gave them."""
+
     @functools.wraps(command)
     def collected(**values: object) -> None:
         given = dict.fromkeys(_OPTIONS) | {name: values.pop(name) for name in options}

@@ -119,14 +119,16 @@ def command(  # noqa: PLR0913 - click gives one argument an option
         else:
             named = () if preset is None else (f"model.preset={preset}",)
             config = load(name, overrides=(*named, *given, *overrides))
-            _check_files(config, data_dir)
+            if group is None:  # of several, the first alone needs the text
+                _check_text(config, data_dir)
         _run(config, data_dir, folder, fresh=fresh, group=group)
 
 
-def _check_files(config: RunConfig, data_dir: Path) -> None:
-    """Refuse text that is not there, before torch is loaded."""
-    from headway.data.named_files import check_files
+def _check_text(config: RunConfig, data_dir: Path) -> None:
+    """Refuse text that is not there or not named as it must be, before torch is loaded."""
+    from headway.data.named_files import check_files, check_settings
 
+    check_settings(config)
     check_files(config, data_dir)
 
 

@@ -23,7 +23,7 @@ from headway.data.mixture import weights
 from headway.data.treebank import read_treebank
 from headway.errors import DataError
 
-PARTS = ("train", "validation", "test")
+PARTS_OF_DATA = ("train", "validation", "test")
 Progress = Callable[[str, int], None]
 Rows = NDArray[np.bool_]  # true for some of the cleaned pairs, in their order
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from headway.config.schema import RunConfig
 from headway.corpus.pair import SentencePair
-from headway.data.corpora import PARTS, corpora_of, files_of
+from headway.data.corpora import PARTS_OF_DATA, corpora_of, files_of
 from headway.data.given import GivenVocabulary
 
 VERSION = 3  # of what preparing does: another one means that everything is prepared again
 
 
-def digest_of_files(config: RunConfig, data_dir: Path, settings: bytes) -> str:
+def digest_of_files(config: RunConfig, data_dir: Path, *, settings: bytes) -> str:
     """One number for all that shapes the result; empty where a file cannot be read twice, or not at all."""
     digest = sha256(settings)
-    corpora = (corpus for part in PARTS for corpus in corpora_of(config.data, part))
+    corpora = (corpus for part in PARTS_OF_DATA for corpus in corpora_of(config.data, part))
     try:
         for path in (data_dir / name for corpus in corpora for name in files_of(corpus)):
             if not path.is_file():  # standard input or a pipe
@@ -28,7 +28,7 @@ def digest_of_files(config: RunConfig, data_dir: Path, settings: bytes) -> str:
     return digest.hexdigest()
 
 
-def digest_of_text(settings: bytes, cleaned: Path, texts: Iterable[SentencePair]) -> str:
+def digest_of_text(settings: bytes, *, cleaned: Path, texts: Iterable[SentencePair]) -> str:
     """The same for input that could be read once only: of the cleaned training text, validation and test."""
     digest = sha256(settings)
     with cleaned.open("rb") as file:

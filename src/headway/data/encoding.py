@@ -65,7 +65,7 @@ class Coder:
     With ``labels`` targets are no text.
     """
 
-    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig, labels: Labels | None) -> None:
+    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], config: RunConfig, *, labels: Labels | None) -> None:
         self._tokenizers = tokenizers
         self._max_tokens = config.data.max_tokens
         self._has_sources = config.reads != "text"
@@ -102,9 +102,9 @@ class Coder:
 def encode_training(
     text: TrainingText,
     folder: Path,
+    *,
     coder: Coder,
     config: RunConfig,
-    *,
     counters: Sequence[OverlapCounter],
     on_progress: Progress,
 ) -> list[Counts]:
@@ -136,30 +136,10 @@ def _mixture(sizes: Sequence[int], text: TrainingText, config: RunConfig) -> Mix
     return mixture
 
 
-def encode_validation(text: Iterable[Tagged], folder: Path, coder: Coder) -> Encoded:
+def encode_validation(text: Iterable[Tagged], folder: Path, *, coder: Coder) -> Encoded:
     """Write the store of held-out or named validation text."""
     counts = Counts()
     with coder.open(folder) as writer:
         for tag, block in text:
             coder.write(block, writer, tag=tag, counts=counts)
     return counts.encoded()
-
-
-def check_one_table(source: Tokenizer, target: Tokenizer) -> None:
-    """Two tokenizers may share one table of embeddings only where every token has the same row in it."""
-    names = [_table_names(tokenizer) for tokenizer in (source, target)]
-    if names[0] == names[1]:
-        return
-    sizes = f"{source.vocab_size:,} and {target.vocab_size:,} tokens"
-    pairs = enumerate(zip(*names, strict=False))
-    at = next((f"; token {place} is {one!r} and {other!r}" for place, (one, other) in pairs if one != other), "")
-    raise DataError(
-        f"data/encoding: model.embedding_sharing is all, so both sides have one table, and the tokenizers of source "
-        f"and target have {sizes}{at}. Wanted the same tokens in the same order. Remedy: begin with a model "
-        "(train.init) whose tokenizers are of one vocabulary, or whose model.embedding_sharing is target or none."
-    )
-
-
-def _table_names(tokenizer: Tokenizer) -> list[str]:
-    """What the rows stand for; the space before an imported word that its own side does not segment into is no part."""
-    return [name.removeprefix(" ") if tokenizer.imported else name for name in tokenizer.names]

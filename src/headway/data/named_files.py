@@ -7,22 +7,23 @@ from headway.config.schema import RunConfig
 from headway.corpus.language import check_language
 from headway.corpus.lines import STANDARD_STREAM
 from headway.corpus.read import ONE_TEXT
-from headway.data.corpora import PARTS, corpora_of, files_of
+from headway.data.corpora import PARTS_OF_DATA, corpora_of, files_of
 from headway.errors import CorpusError, DataError
 
 
 def check_files(config: RunConfig, data_dir: Path) -> None:
     """Raise CorpusError for a file that a recipe names and that is not there, before any is read."""
-    for part in PARTS:
+    for part in PARTS_OF_DATA:
+        text = "training" if part == "train" else part
         several = part == "train" and bool(config.data.corpora)
         for number, corpus in enumerate(corpora_of(config.data, part)):
-            section = f"data.corpora.{number}." if several else f"data.{part}_"
             for side, name in (("source", corpus.source), ("target", corpus.target)):
                 if name and name != STANDARD_STREAM and not (data_dir / name).exists():
                     folder = "" if data_dir.exists() else f", and neither does the folder {data_dir}"
-                    change = f"{section}{side}" if several else f"--set {section}{side}=FILE"
+                    place = f"data.corpora.{number}.{side}"
+                    change = place if several else f"--set data.{part}_{side}=FILE"
                     raise CorpusError(
-                        f"data/named_files: {data_dir / name} does not exist{folder}; wanted {part} text. Remedy: name "
+                        f"data/named_files: {data_dir / name} does not exist{folder}; wanted {text} text. Remedy: name "
                         f"the folder that holds it with --data DIR, or another file ({change})."
                     )
 
@@ -33,12 +34,12 @@ def check_settings(config: RunConfig) -> None:
     for section, place in ((data, "data"), *((corpus, "data.corpora") for corpus in data.corpora)):
         check_language(section.source_language, name=f"{place}.source_language")
         check_language(section.target_language, name=f"{place}.target_language")
-    for part in PARTS:
+    for part in PARTS_OF_DATA:
         _check_named(data, part)
         for corpus in corpora_of(data, part) if config.is_parser else ():
             _check_one_file(corpus, part)
     _check_sides(config)
-    names = [name for part in PARTS for corpus in corpora_of(data, part) for name in files_of(corpus)]
+    names = [name for part in PARTS_OF_DATA for corpus in corpora_of(data, part) for name in files_of(corpus)]
     if names.count(STANDARD_STREAM) > 1:
         raise DataError(
             f"data/named_files: {names.count(STANDARD_STREAM)} files are standard input (-); wanted one at most, as it "
@@ -55,7 +56,7 @@ def check_settings(config: RunConfig) -> None:
 def _check_sides(config: RunConfig) -> None:
     """A run that reads one text learns from such text, without tags, and no other does."""
     wants_one, is_pairs = config.reads in ONE_TEXT, config.reads == "pairs"
-    for corpus in (corpus for part in PARTS for corpus in corpora_of(config.data, part)):
+    for corpus in (corpus for part in PARTS_OF_DATA for corpus in corpora_of(config.data, part)):
         fits = corpus.format == config.reads if wants_one else corpus.format not in ONE_TEXT
         if fits and (is_pairs or not corpus.tag):
             continue

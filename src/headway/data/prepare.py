@@ -19,7 +19,6 @@ from headway.data.encoding import (
     Coder,
     Counts,
     Tagged,
-    check_one_table,
     encode_training,
     encode_validation,
     sum_of,
@@ -39,7 +38,7 @@ from headway.data.prepared import (
     write_report,
     write_tokenizers,
 )
-from headway.data.vocabulary import choose_sample, learn_vocabulary
+from headway.data.vocabulary import check_one_table, choose_sample, learn_vocabulary
 from headway.errors import DataError
 
 CLEANED = "cleaned.blocks"
@@ -71,7 +70,7 @@ def prepare(
     check_settings(config)
     check_files(config, data_dir)
     settings = settings_of(config, vocabulary)
-    digest = digest_of_files(config, data_dir, settings)
+    digest = digest_of_files(config, data_dir, settings=settings)
     earlier = read_prepared(out_dir) if digest else None
     if earlier is not None and earlier.report.digest == digest:
         _checked(earlier, check)
@@ -104,7 +103,7 @@ def prepare(
 def input_digest(config: RunConfig, data_dir: Path) -> str:
     """The digest that ``prepare`` will give its result; empty where a file cannot be read twice, or is not there."""
     check_settings(config)
-    return digest_of_files(config, data_dir, settings_of(config, None))
+    return digest_of_files(config, data_dir, settings=settings_of(config, None))
 
 
 def _checked(prepared: Prepared, check: Callable[[Prepared], None] | None) -> None:
@@ -139,16 +138,22 @@ def _build(
     write_tokenizers(out_dir, *tokenizers)
     counters = [OverlapCounter(_pairs(part)) for part in (validation, test)]
     labels = find_labels(text) if config.reads == "labelled" else None
-    coder = Coder(tokenizers, config, labels)
-    training = encode_training(text, out_dir / "train", coder, config, counters=counters, on_progress=on_progress)
-    encoded = {"train": sum_of(training), "validation": encode_validation(validation, out_dir / "validation", coder)}
+    coder = Coder(tokenizers, config, labels=labels)
+    training = encode_training(
+        text, out_dir / "train", coder=coder, config=config, counters=counters, on_progress=on_progress
+    )
+    encoded = {
+        "train": sum_of(training),
+        "validation": encode_validation(validation, out_dir / "validation", coder=coder),
+    }
     _check_encoded(encoded, data)
     _write_texts(validation, out_dir, "validation")
     if data.test_source:
         _write_texts(test, out_dir, "test")
     cleaning = text.cleaning()
     result = Report(
-        digest=digest or digest_of_text(settings, text.cleaned.path, chain(_pairs(validation), _pairs(test))),
+        digest=digest
+        or digest_of_text(settings, cleaned=text.cleaned.path, texts=chain(_pairs(validation), _pairs(test))),
         pairs_read=cleaning.num_read,
         pairs_clean=cleaning.num_kept,
         cleaning=tuple(cleaning.rows()),

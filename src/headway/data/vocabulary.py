@@ -109,6 +109,26 @@ def _learn_for_trees(
     return source, learn_symbols(texts(("targets",)), vocab_size=model.vocab_size)
 
 
+def check_one_table(source: Tokenizer, target: Tokenizer) -> None:
+    """Raise DataError for two tokenizers that cannot share a table, as a token has another row in it."""
+    names = [_table_names(tokenizer) for tokenizer in (source, target)]
+    if names[0] == names[1]:
+        return
+    sizes = f"{source.vocab_size:,} and {target.vocab_size:,} tokens"
+    pairs = enumerate(zip(*names, strict=False))
+    at = next((f"; token {place} is {one!r} and {other!r}" for place, (one, other) in pairs if one != other), "")
+    raise DataError(
+        f"data/vocabulary: model.embedding_sharing is all, so both sides have one table, and the tokenizers of source "
+        f"and target have {sizes}{at}. Wanted the same tokens in the same order. Remedy: begin with a model "
+        "(train.init) whose tokenizers are of one vocabulary, or whose model.embedding_sharing is target or none."
+    )
+
+
+def _table_names(tokenizer: Tokenizer) -> list[str]:
+    """What the rows stand for; the space before an imported word that its own side does not segment into is no part."""
+    return [name.removeprefix(" ") if tokenizer.imported else name for name in tokenizer.names]
+
+
 def _check_symbols(tokenizer: Tokenizer, targets: Iterable[str]) -> None:
     """Refuse trees with symbols that a given vocabulary cannot write."""
     known = frozenset(tokenizer.names)

@@ -7,6 +7,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.config.schema import ParsingConfig
+from headway.translate.parser import Parser
 from headway.trees.brackets import read_trees
 from random_parser import write_parser
 
@@ -77,15 +78,22 @@ def test_pretty_trees_are_read_back_as_the_same_trees(model, sentences, tmp_path
 
 
 def test_jsonl_has_the_tree_of_the_line_and_its_score(model, sentences, capsys):
-    assert main(["parse", "-m", model, sentences]) == 0
+    assert main(["parse", "-m", model, sentences, "--length-penalty", "0.3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert main(["parse", "-m", model, sentences, "--format", "jsonl", "--length-penalty", "0"]) == 0
+    assert main(["parse", "-m", model, sentences, "--format", "jsonl", "--length-penalty", "0.3"]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["tree"] or "" for record in records] == lines
     first, empty, _ = records
-    assert first["score"] == first["log_prob"] < 0.0
-    assert (empty["score"], empty["symbols"], empty["repairs"]) == (0.0, 0, 0)
-    assert first["symbols"] >= 4
+    inner = len(re.findall(r"\((?=[^ ]+ \()", first["tree"])) - 1  # TOP is not written
+    assert first["num_symbols"] == 2 * inner + len(words_of(first["tree"]))
+    length = first["num_symbols"] + 1  # EOS
+    assert first["score"] == pytest.approx(first["log_prob"] / ((5 + length) / 6) ** 0.3)
+    assert first["score"] < 0.0
+    assert (empty["tree"], empty["score"], empty["log_prob"], empty["num_symbols"]) == (None, None, None, 0)
+    assert [record["num_unknown"] for record in records] == [
+        parse.num_unknown
+        for parse in Parser.from_folder(model).parse([["the", "dog", "sleeps", "."], [], ["(", "the", "dog", ")"]])
+    ]
 
 
 def test_tags_come_from_a_file_with_the_words_or_from_trees(reading_model, tmp_path, capsys):
@@ -127,8 +135,8 @@ def test_unconstrained_output_is_mended_and_told_by_number(model, sentences, cap
         ("the dog\n", ["--from-trees"], r"line 1: found 'the' outside of brackets"),
         ("(S (NN dog)\n", ["--from-trees"], r"line 1: the tree that begins here is not closed"),
         ("the dog\n", ["--tagged", "--from-trees"], "wanted one"),
-        ("the dog\n", ["--pretty", "--draw", "text"], "two ways"),
-        ("the dog\n", ["--pretty", "--format", "jsonl"], "--format jsonl and --pretty are two ways"),
+        ("the dog\n", ["--pretty", "--draw", "text"], "found 2 ways"),
+        ("the dog\n", ["--pretty", "--format", "jsonl"], "--format jsonl and --pretty: found 2 ways"),
         ("the dog\n", ["--tag", "wsj"], "corpus tag 'wsj'"),
     ],
 )

@@ -3,6 +3,8 @@
 import json
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -139,11 +141,19 @@ def test_a_packaged_recipe_without_its_text_says_where_to_name_it(tmp_path, monk
     monkeypatch.delenv("HEADWAY_DATA", raising=False)
     assert main(["train", "masked"]) == 2
     told = capsys.readouterr().err
-    assert "train.txt does not exist; wanted train text" in told
+    assert "train.txt does not exist; wanted training text" in told
     assert "--data DIR, or another file (--set data.train_source=FILE)" in told
     assert main(["train", "masked", "--data", "there"]) == 2
     assert "there/train.txt does not exist" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "masked" / "model.safetensors").exists()
+
+
+def test_text_that_is_missing_is_told_before_torch_is_loaded(tmp_path):
+    (tmp_path / "own.toml").write_text('[data]\ntrain_source = "a.en"\ntrain_target = "a.de"\n', encoding="utf-8")
+    code = "import sys; from headway.cli.main import main; print(main(['train', 'own.toml']), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "2 False\n"
+    assert "a.en does not exist; wanted training text" in done.stderr
 
 
 def test_what_the_short_form_lacks_is_named(capsys):

@@ -359,10 +359,10 @@ def test_any_number_of_threads_prepares_the_same_bytes(tmp_path: Path) -> None:
             [],
             {"train_source": "a.en", "train_target": "no.de"},
             "no.de",
-            r"train text\. .*data\.train_target=FILE",
+            r"training text\. .*data\.train_target=FILE",
         ),
         ([], {"train_source": "a.en", "validation_source": "v"}, "v", r"validation text\. .*data\.validation_source=F"),
-        ([{"source": "a.en"}, {"source": "b.tsv"}], {}, "b.tsv", r"train text\. .*file \(data\.corpora\.1\.source\)\."),
+        ([{"source": "a.en"}, {"source": "b.tsv"}], {}, "b.tsv", r"training .*file \(data\.corpora\.1\.source\)\."),
     ],
 )
 def test_a_file_that_is_not_there_is_told_with_its_key_before_any_is_read(tmp_path, corpora, data, missing, told):
