@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
 
 
 def _check_text(config: RunConfig, data_dir: Path) -> None:
-    """Refuse text that is not there, before torch is loaded; its form is looked at later, as a parent may set the model."""
+    """Refuse text that is not there, before torch is loaded; its form is looked at later, once a parent is read."""
     from headway.data.named_files import check_files
 
     check_files(config, data_dir)
