@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from headway.cli.options import format_option
 from headway.cli.outputs import check_output
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
@@ -18,13 +19,7 @@ LINES_HELD = 1000
 @click.argument("file", default=STANDARD_STREAM)
 @click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The folder of a classifier.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["lines", "jsonl"]),
-    default="lines",
-    help="lines: labels only. jsonl: the probability of each label too.",
-)
+@format_option("lines: labels only. jsonl: the probability of each label too.")
 @click.option("--device", default="auto", type=click.Choice(DEVICES), help="Where to compute.")
 @click.option("--threads", type=click.IntRange(min=1), help="CPU threads. [one a core]")
 def command(*, file: str, model: Path, output: str, output_format: str, device: str, threads: int | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.options import format_option
 from headway.cli.outputs import check_output
 from headway.cli.search_options import generation_options
 from headway.corpus.lines import STANDARD_STREAM, open_writer, read_lines
@@ -27,7 +28,7 @@ LINES_HELD = 1000  # prompts of a file in memory at once
 @click.option("-m", "--model", required=True, type=click.Path(path_type=Path), help="The folder of a language model.")
 @click.option("--prompt", "prompts", multiple=True, help="Go on from this text; may be repeated. Absent: from nothing.")
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz .bz2 .xz .zst too).")
-@click.option("--format", "output_format", type=click.Choice(["lines", "jsonl"]), default="lines", help="jsonl: more.")
+@format_option("jsonl: more.")
 @generation_options
 @click.option("--n-best", type=click.IntRange(min=1), default=1, help="Texts of each prompt; with --sample, draws.")
 @click.option("--max-tokens", type=click.IntRange(min=1), default=MAX_TOKENS, show_default=True, help="The most added.")

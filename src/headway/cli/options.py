@@ -1,8 +1,11 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+
+Command = Callable[..., None]
 
 overrides_option = click.option(
     "--set",
@@ -23,3 +26,8 @@ data_option = click.option(
     default=Path(),
     help="The folder that the recipe's file names are relative to.  [default: here]",
 )
+
+
+def format_option(text: str) -> Callable[[Command], Command]:
+    """``--format``, lines or jsonl, as ``output_format``; ``text`` is its help."""
+    return click.option("--format", "output_format", type=click.Choice(["lines", "jsonl"]), default="lines", help=text)

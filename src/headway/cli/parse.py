@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.computing import computing_options, load_parser
-from headway.cli.options import tag_option
+from headway.cli.options import format_option, tag_option
 from headway.cli.outputs import check_output
 from headway.cli.reports import count
 from headway.corpus.lines import STANDARD_STREAM, name_of, open_writer, read_lines
@@ -75,13 +75,7 @@ class Notes:
     help="The model folder; of several the mean probabilities count.",
 )
 @click.option("-o", "--output", default=STANDARD_STREAM, help="Write to this file (.gz ...), or folder of drawings.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["lines", "jsonl"]),
-    default="lines",
-    help="lines: trees only. jsonl: scores and what had to be mended too.",
-)
+@format_option("lines: trees only. jsonl: scores and what had to be mended too.")
 @click.option("--tags", "tags_file", metavar="FILE", help="The tags of each line's words, line by line.")
 @click.option("--tagged", is_flag=True, help="Words come with their tags: the_DT dog_NN.")
 @click.option("--from-trees", is_flag=True, help="FILE holds trees: their words, and tags if the model reads any.")
@@ -153,11 +147,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _form(output_format: str, *, pretty: bool, draw: str | None) -> str:
     """How trees are written: lines, jsonl, pretty, text or svg."""
-    given = [
-        name
-        for name, is_given in (("--format jsonl", output_format == "jsonl"), ("--pretty", pretty), ("--draw", draw))
-        if is_given
-    ]
+    given = _names({"--format jsonl": output_format == "jsonl", "--pretty": pretty, "--draw": draw is not None})
     if len(given) > 1:
         raise click.UsageError(
             f"{' and '.join(given)}: found {len(given)} ways to write a tree, wanted one. Leave out the others."
@@ -215,15 +205,16 @@ def _as_json(parse: "Parse") -> str:
 
 def _check_options(file: str, tags_file: str | None, *, tagged: bool, from_trees: bool) -> None:
     """Refuse tags from two places, and standard input for two things."""
-    given = [
-        name
-        for name, is_given in (("--tags", tags_file), ("--tagged", tagged), ("--from-trees", from_trees))
-        if is_given
-    ]
+    given = _names({"--tags": bool(tags_file), "--tagged": tagged, "--from-trees": from_trees})
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} say where tags come from; wanted one.")
     if tags_file == STANDARD_STREAM == file:
         raise click.UsageError("Standard input cannot be both sentences and tags; name a file for one of them.")
+
+
+def _names(options: dict[str, bool]) -> list[str]:
+    """Those that are given."""
+    return [name for name, is_given in options.items() if is_given]
 
 
 def _load(models: tuple[Path, ...], compute: Compute, *, unconstrained: bool) -> "Parser":
