@@ -11,7 +11,8 @@ import click
 from headway.cli.audit_page import render_page
 from headway.cli.audit_report import audit_facts, render_audit
 from headway.config.data_config import TextConfig
-from headway.corpus.audit import Audit, AuditReport
+from headway.corpus.audit import Audit
+from headway.corpus.audit_report import AuditReport
 from headway.corpus.held_text import HeldText
 from headway.corpus.identifier import Identifier, load_identifier
 from headway.corpus.language import check_language

@@ -14,7 +14,7 @@ from headway.cli.audit_report import (
     verdict,
     vocabulary_line,
 )
-from headway.corpus.audit import AuditReport
+from headway.corpus.audit_report import AuditReport
 from headway.corpus.finding import KINDS, Finding
 from headway.data.round_trip import RoundTrip
 from headway.text.printable import printable

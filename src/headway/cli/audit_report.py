@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from headway.cli.reports import clip, columns
-from headway.corpus.audit import SIDES, AuditReport, FileReport, SideReport, sort_findings
-from headway.corpus.finding import KINDS, SEVERITIES, Finding, percent
+from headway.corpus.audit_report import SIDES, AuditReport, FileReport, SideReport
+from headway.corpus.finding import KINDS, SEVERITIES, Finding, percent, sort_findings
 from headway.corpus.length import Lengths
 from headway.data.round_trip import RoundTrip
 

@@ -107,6 +107,12 @@ def merge(findings: Sequence[Finding], total: int) -> Finding:
     )
 
 
+def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The gravest first, then in the order of ``KINDS``."""
+    order = list(KINDS)
+    return tuple(sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), order.index(finding.kind))))
+
+
 def _bounded(text: str) -> str:
     if len(text) <= _SHOWN_CHARACTERS:
         return text
