@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,7 +17,7 @@ from headway.data.batching import plan_epoch
 from headway.data.loader import batches
 from headway.data.prepare import prepare
 from headway.data.prepared import Dropped, Prepared, read_prepared
-from headway.errors import CorpusError, DataError
+from headway.errors import DataError
 
 WORDS = ["red", "blue", "house", "tree", "river", "stone", "cloud"]
 
@@ -289,31 +288,6 @@ def test_each_corpus_gives_to_the_sample_by_its_share_of_an_epoch(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("corpora", "data", "message"),
-    [
-        ([], {}, r"data\.train_source must name a file; it is empty"),
-        (
-            [{"source": "a.tsv", "tag": "home"}],
-            NAMED,
-            r"data\.validation_tag is '' with data\.validation_source 'valid\.tsv'; the training corpora have the tags "
-            r"'home'\. Set",
-        ),
-        ([{"source": "a.tsv"}], {"test_tag": "home"}, r"data\.test_tag is 'home' with data\.test_source ''"),
-        (
-            [{"source": "-", "format": "tsv"}, {"source": "-", "format": "tsv"}],
-            {},
-            r"2 files are standard input \(-\); wanted one at most",
-        ),
-    ],
-)
-def test_corpora_that_do_not_fit_together_are_an_error(
-    tmp_path: Path, corpora: list[dict[str, Any]], data: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        prepare(_config(*corpora, data=data), tmp_path, tmp_path / "out")
-
-
-@pytest.mark.parametrize(
     "change", [{"weight": 2.0}, {"tag": "home"}, {"source": "b.tsv"}, {"format": "tsv"}, {"target_field": "2"}]
 )
 def test_a_changed_corpus_prepares_anew(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -350,26 +324,3 @@ def test_any_number_of_threads_prepares_the_same_bytes(tmp_path: Path) -> None:
         )
     assert digests[0] == digests[1]
     assert len(digests[0]) == 14
-
-
-@pytest.mark.parametrize(
-    ("corpora", "data", "missing", "told"),
-    [
-        (
-            [],
-            {"train_source": "a.en", "train_target": "no.de"},
-            "no.de",
-            r"training text\. .*data\.train_target=FILE",
-        ),
-        ([], {"train_source": "a.en", "validation_source": "v"}, "v", r"validation text\. .*data\.validation_source=F"),
-        ([{"source": "a.en"}, {"source": "b.tsv"}], {}, "b.tsv", r"training .*file \(data\.corpora\.1\.source\)\."),
-    ],
-)
-def test_a_file_that_is_not_there_is_told_with_its_key_before_any_is_read(tmp_path, corpora, data, missing, told):
-    (tmp_path / "a.en").write_text("no pair\n", encoding="utf-8")
-    config = _config(*corpora, data=data)
-    with pytest.raises(CorpusError, match=rf"{tmp_path}/{re.escape(missing)} does not exist; wanted {told}"):
-        prepare(config, tmp_path, tmp_path / "out")
-    nowhere = tmp_path / "nowhere"
-    with pytest.raises(CorpusError, match=rf"does not exist, and neither does the folder {nowhere}; "):
-        prepare(config, nowhere, tmp_path / "out")

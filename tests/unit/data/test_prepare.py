@@ -397,25 +397,6 @@ def test_validation_files_without_a_pair_are_an_error(tmp_path: Path) -> None:
         prepare(_config(data=VALIDATION), tmp_path, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"data": {"train_source": "", "train_target": ""}}, r"data\.train_source must name a file; it is empty"),
-        ({"data": {"test_target": "x.de"}}, r"data\.test_source must name a file; data\.test_target is 'x\.de'"),
-        (
-            {"model": {"source_vocab_size": 31, "embedding_sharing": "target"}},
-            r"source_vocab_size is 31, but text\.sha",
-        ),
-    ],
-)
-def test_settings_that_do_not_fit_together_are_an_error(
-    tmp_path: Path, sections: dict[str, dict[str, Any]], message: str
-) -> None:
-    _write(tmp_path, "train", _corpus(13))
-    with pytest.raises(DataError, match=message):
-        prepare(_config(**sections), tmp_path, tmp_path / "out")
-
-
 @pytest.mark.parametrize("kind", ["missing", "folder"])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
     _write(tmp_path, "train", _corpus(13))
@@ -514,12 +495,3 @@ def test_errors_of_preparing_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(HeadwayError) as caught:
         prepare(_config(), tmp_path, tmp_path / "out")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_a_language_that_is_no_code_is_refused_with_the_code_that_was_meant(tmp_path: Path, side: str) -> None:
-    _write(tmp_path, "train", _corpus(211))
-    config = _config(data={f"{side}_language": "german"})
-    with pytest.raises(CorpusError, match=rf"data\.{side}_language: found 'german', .* Did you mean de\?$"):
-        prepare(config, tmp_path, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
