@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headway.config.load import to_toml
+from headway.config.toml import to_toml
 from prepare import generated, recipe
 
 MODEL = {"d_model": 64, "d_ff": 128, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}

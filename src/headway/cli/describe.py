@@ -12,10 +12,11 @@ from headway.cli.reports import columns
 from headway.config.architecture import SEQUENTIAL
 from headway.config.departure import departures
 from headway.config.learning_rate import peak_rate
-from headway.config.load import load, load_preset, recipe_names, to_toml
+from headway.config.load import load, load_preset, recipe_names
 from headway.config.model_config import ModelConfig
 from headway.config.presets import BIG, PRESETS
 from headway.config.schema import RunConfig
+from headway.config.toml import to_toml
 from headway.errors import ConfigError
 from headway.model.size import (
     BIG_ERRATUM,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from headway.config.architecture import SEQUENTIAL
 from headway.config.departure import departures
-from headway.config.load import to_toml
 from headway.config.schema import RunConfig
+from headway.config.toml import to_toml
 from headway.folder.contents import FolderConfig
 from headway.folder.one_sided import OneSided, one_sided
 from headway.folder.parser_card import ParsedSet, does_of, limits_of, quality_of, usage_of

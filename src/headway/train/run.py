@@ -12,8 +12,9 @@ from headway.checkpoint.lock import locked
 from headway.checkpoint.run_folder import RECIPE_FILE
 from headway.checkpoint.state import Progress, TrainingState, load_state, newest_progress, state_files
 from headway.config.learning_rate import FALLING
-from headway.config.load import Change, difference, load, to_toml
+from headway.config.load import Change, difference, load
 from headway.config.schema import RunConfig
+from headway.config.toml import to_toml
 from headway.data.batch import Batch
 from headway.data.loader import collate
 from headway.data.prepare import prepare

@@ -7,7 +7,8 @@ from headway.checkpoint.keep import save_weights
 from headway.checkpoint.run_folder import RECIPE_FILE, TRAINING_FOLDER
 from headway.checkpoint.state import Progress, Scores, TrainingState, load_state, save_state
 from headway.cli.main import main
-from headway.config.load import load_text, to_toml
+from headway.config.load import load_text
+from headway.config.toml import to_toml
 from headway.data.prepare import prepare
 from headway.folder.contents import ModelFolder
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from train_letters import final_state, letters_config, of_kind, run, write_corpus
 
-from headway.config.load import to_toml
+from headway.config.toml import to_toml
 from headway.errors import CheckpointError, ConfigError
 from headway.train import loop, precision
 from headway.train import run as run_module
