@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from headway.paper.difference import over_seeds
-from headway.paper.layer_kinds import LayerKind
+from headway.paper.layer_kinds import LayerKind, path_exponent
 from headway.paper.layer_measure import Orders
 from headway.paper.layer_time import ATTENTION, RECURRENT
 from headway.paper.slope import Points, against
@@ -22,8 +22,9 @@ def order_claims(kind: LayerKind, orders: Orders) -> list[Claim]:
         for letter, exponent in kind.exponents.items()
         if letter in orders.core
     ]
-    sequential = [_exponent("n", orders.chain, kind.chain)] if kind.chain is not None else []
-    path = [_exponent(letter, orders.path[letter], exponent) for letter, exponent in kind.path.items()]
+    chain = 0.0 if kind.chain is None else kind.chain
+    sequential = [_exponent(letter, points, chain if letter == "n" else 0.0) for letter, points in orders.chain.items()]
+    path = [_exponent(letter, points, path_exponent(kind, letter)) for letter, points in orders.path.items()]
     operations.append(_same_ratio(orders.ratio))
     return [
         Claim(kind.name, f"O({kind.operations}) operations a layer", tuple(operations)),
@@ -40,7 +41,7 @@ def _same_ratio(ratio: Sequence[float]) -> Part:
     """The counted operations are one multiple of the printed order, whatever the sizes."""
     mean = sum(ratio) / len(ratio)
     low, high = (end / mean - 1.0 for end in (min(ratio), max(ratio)))
-    difference = Difference(max(-low, high), low, high, f"{len(ratio)} sizes")
+    difference = Difference(max(-low, high), low, high, f"{len(ratio)} sizes", "range")
     return Part(f"counted, less {mean:.3g} x printed, as a share", difference, "near", RATIO_MARGIN)
 
 

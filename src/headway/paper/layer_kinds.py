@@ -33,7 +33,7 @@ class LayerKind:
     sequential: str = ""
     maximum_path: str = ""
     exponents: Mapping[str, float] = field(default_factory=dict[str, float])
-    chain: float | None = None
+    chain: float | None = None  # the exponent of n of the longest chain; of d, k and r it is 0
     path: Mapping[str, float] = field(default_factory=dict[str, float])
     order: Callable[[float, float, float, float], float] | None = None  # of n, d, k and r
 
@@ -147,6 +147,10 @@ class Ranges:
     path_kernels: tuple[int, ...] = (33, 65, 129)  # wide: k - 1 of them count, beside k in the order
     path_neighbourhoods: tuple[int, ...] = (4, 8, 16)
     long: int = 257  # the length at which the two above are varied
+    powers_of: tuple[tuple[int, int], ...] = ((5, 4), (9, 3))  # further k of a dilated stack, each with its powers
+    shape_widths: tuple[int, ...] = (8, 16, 32)  # d, k and r where only the shape of the graph counts, at few tokens
+    shape_kernels: tuple[int, ...] = (3, 5, 9)
+    shape_neighbourhoods: tuple[int, ...] = (4, 8, 16)
     worked: tuple[tuple[int, int], ...] = ((50, 512), (2000, 512))
 
 
@@ -163,6 +167,10 @@ QUICK = Ranges(
     path_kernels=(33, 65),
     path_neighbourhoods=(4, 8),
     long=129,
+    powers_of=((5, 3),),
+    shape_widths=(8, 16),
+    shape_kernels=(3, 5),
+    shape_neighbourhoods=(4, 8),
     worked=((50, 512),),
 )
 
@@ -185,24 +193,43 @@ def operation_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
     return sweeps
 
 
-def chain_points(kind: LayerKind, ranges: Ranges) -> list[Point]:
-    """Where the longest chain is read off: against n."""
-    return [Point(n, n, _sizes(kind, SMALL)) for n in ranges.chain_lengths]
+def chain_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
+    """Where the longest chain is read off: against n and d, and against k or r where the kind has it."""
+    few = ranges.chain_lengths[0]
+    sweeps = {
+        "n": [Point(n, n, _sizes(kind, SMALL)) for n in ranges.chain_lengths],
+        "d": [Point(d, few, _sizes(kind, d)) for d in ranges.shape_widths],
+    }
+    if "k" in kind.operations:
+        sweeps["k"] = [Point(k, few, _sizes(kind, SMALL, kernel_size=k)) for k in ranges.shape_kernels]
+    if "r" in kind.exponents:
+        sweeps["r"] = [Point(r, few, _sizes(kind, SMALL, neighbourhood=r)) for r in ranges.shape_neighbourhoods]
+    return sweeps
 
 
 def path_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
-    """Where the maximum path is found, by the letters of ``kind.path``."""
+    """Where the maximum path is found: by the letters of ``kind.path``, and by d, which it does not grow with."""
     sweeps: dict[str, list[Point]] = {}
     letters = kind.path or {"n": 0.0}
     if "n" in letters:
         sweeps["n"] = [Point(n, n, _sizes(kind, SMALL, neighbourhood=PATH_NEIGHBOURHOOD)) for n in ranges.path_lengths]
     if "log_k n" in letters:
         sweeps["log_k n"] = [Point(power, KERNEL**power, _sizes(kind, SMALL)) for power in ranges.powers]
+        for k, most in ranges.powers_of:
+            sizes = _sizes(kind, SMALL, kernel_size=k)
+            sweeps[f"log_{k} n"] = [Point(power, k**power, sizes) for power in range(1, most + 1)]
     if "k" in letters:
         sweeps["k"] = [Point(k, ranges.long, _sizes(kind, SMALL, kernel_size=k)) for k in ranges.path_kernels]
     if "r" in letters:
         sweeps["r"] = [Point(r, ranges.long, _sizes(kind, SMALL, neighbourhood=r)) for r in ranges.path_neighbourhoods]
+    few = ranges.path_lengths[0]
+    sweeps["d"] = [Point(d, few, _sizes(kind, d, neighbourhood=PATH_NEIGHBOURHOOD)) for d in ranges.shape_widths]
     return sweeps
+
+
+def path_exponent(kind: LayerKind, letter: str) -> float:
+    """What the printed maximum path says of a letter of ``path_sweeps``."""
+    return kind.path.get("log_k n" if letter.startswith("log_") else letter, 0.0)
 
 
 def _sizes(kind: LayerKind, d_model: int, *, kernel_size: int = KERNEL, neighbourhood: int = NEIGHBOURHOOD) -> Sizes:

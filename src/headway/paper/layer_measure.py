@@ -11,7 +11,7 @@ from headway.paper.layer_kinds import (
     PATH_NEIGHBOURHOOD,
     LayerKind,
     Ranges,
-    chain_points,
+    chain_sweeps,
     operation_sweeps,
     path_sweeps,
     printed_order,
@@ -43,9 +43,10 @@ def measure_orders(kind: LayerKind, ranges: Ranges) -> Making:
         worked.append([length, d_model, counted.core, counted.total, printed_order(kind, length, sizes)])
     with seeded():
         yield Stage(f"{kind.name}: the longest chain")
-        chain = [
-            [point.against, layer_chain(kind.layer, point.sizes, point.length)] for point in chain_points(kind, ranges)
-        ]
+        chain = {
+            letter: [[point.against, layer_chain(kind.layer, point.sizes, point.length)] for point in points]
+            for letter, points in chain_sweeps(kind, ranges).items()
+        }
         yield Stage(f"{kind.name}: the maximum path")
         path = {
             letter: [[point.against, maximum_path(kind.layer, point.sizes, point.length)] for point in points]
@@ -61,7 +62,7 @@ class Orders:
     core: Mapping[str, Points]  # multiply-adds without projections
     total: Mapping[str, Points]  # with them
     ratio: Sequence[float]  # core by the printed order, at every size; empty where nothing is printed
-    chain: Points
+    chain: Mapping[str, Points]
     path: Mapping[str, Points]
     worked: Mapping[tuple[int, int], tuple[float, float, float | None]]  # of n and d: core, total, printed
 
@@ -72,13 +73,13 @@ class Orders:
         chain, worked = values["chain"], values["worked"]
         assert isinstance(operations, dict)
         assert isinstance(path, dict)
-        assert isinstance(chain, list)
+        assert isinstance(chain, dict)
         assert isinstance(worked, list)
         return cls(
             core={letter: {row[0]: row[1] for row in rows} for letter, rows in operations.items()},
             total={letter: {row[0]: row[2] for row in rows} for letter, rows in operations.items()},
             ratio=[row[1] / row[3] for rows in operations.values() for row in rows if row[3] is not None],
-            chain=dict(chain),
+            chain={letter: dict(rows) for letter, rows in chain.items()},
             path={letter: dict(rows) for letter, rows in path.items()},
             worked={(row[0], row[1]): (row[2], row[3], row[4]) for row in worked},
         )

@@ -76,6 +76,7 @@ TIMED = {
     RECURRENT: Timed(_layer("lstm", causal=True)),
     "GRU": Timed(_layer("gru", causal=True)),
     "convolution, k = 3": Timed(_layer("convolution")),
+    "dilated, k = 3": Timed(_layer("dilated")),
     "separable, k = 3": Timed(_layer("separable")),
     "linear attention": Timed(_layer("linear-attention")),
 }

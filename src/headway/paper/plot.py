@@ -95,8 +95,12 @@ def plot(
     y_label: str,
     x_scale: Scale = 2,
     y_scale: Scale = 10,
+    marks: Mapping[str, float] | None = None,
 ) -> str:
     """An SVG document: a line and a mark a point for each series, its name at its right end.
+
+    ``marks`` are places on the x axis: a broken line from floor to ceiling with its name beside it, where the axis has
+    such a place.
 
     A scale is the base of a logarithmic axis, or ``even``. Points without a place (not finite, or not above 0 on a
     logarithmic axis) are left out, and counted below the title; the name of a series without any other says so.
@@ -111,7 +115,7 @@ def plot(
     if points:
         x_axis = _axis([x for x, _ in points], x_scale, begin=LEFT, end=WIDTH - RIGHT)
         y_axis = _axis([y for _, y in points], y_scale, begin=HEIGHT - BOTTOM, end=TOP)
-        parts += [*_grid(x_axis, y_axis), *_curves(placed, x_axis, y_axis)]
+        parts += [*_grid(x_axis, y_axis), *_marks(marks or {}, x_axis), *_curves(placed, x_axis, y_axis)]
         ends += [(y_axis.place(series[-1][1]), number) for number, series in enumerate(placed.values()) if series]
     parts += _labels(x_label, y_label)
     heights = _apart(ends)
@@ -136,6 +140,19 @@ def _left_out(count: int) -> list[str]:
     return [f'<text x="{LEFT}" y="{TOP - 4}" font-size="11">{text}</text>']
 
 
+def _marks(marks: Mapping[str, float], x_axis: Axis) -> list[str]:
+    """Broken lines with their names, each name a line lower than the one before."""
+    parts: list[str] = []
+    within = x_axis.ticks[0], x_axis.ticks[-1]
+    for number, (name, value) in enumerate(marks.items()):
+        if not within[0] <= value <= within[1]:
+            continue
+        x, y = x_axis.place(value), TOP + 12 + number * LABEL_HEIGHT
+        parts.append(f'<line class="m" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
+        parts.append(f'<text x="{x - 5:.1f}" y="{y}" font-size="11" text-anchor="end">{escape(name)}</text>')
+    return parts
+
+
 def _curves(placed: Mapping[str, Points], x_axis: Axis, y_axis: Axis) -> list[str]:
     """The lines and their marks; nothing of a series without a point."""
     parts: list[str] = []
@@ -150,7 +167,7 @@ def _curves(placed: Mapping[str, Points], x_axis: Axis, y_axis: Axis) -> list[st
 def _head(title: str, count: int) -> list[str]:
     """The document's begin: sizes, the name for screen readers, and colours for both grounds."""
     light, dark = (_rules(ground, count) for ground in (0, 1))
-    common = "svg{font:13px sans-serif} .l{fill:none;stroke-width:2}"
+    common = "svg{font:13px sans-serif} .l{fill:none;stroke-width:2} .m{stroke-dasharray:4 4}"
     style = f"{common} {light} @media (prefers-color-scheme: dark){{{dark}}}"
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
@@ -162,7 +179,7 @@ def _head(title: str, count: int) -> list[str]:
 
 def _rules(ground: int, count: int) -> str:
     """The colours on one ground; no variables, which not every viewer knows."""
-    rules = [f"text{{fill:{INK[ground]}}}", f".g{{stroke:{GRID[ground]}}}"]
+    rules = [f"text{{fill:{INK[ground]}}}", f".g{{stroke:{GRID[ground]}}}", f".m{{stroke:{INK[ground]}}}"]
     for number in range(count):
         colour = COLOURS[number % len(COLOURS)][ground]
         rules += [f".l.c{number}{{stroke:{colour}}}", f".p.c{number},text.c{number}{{fill:{colour}}}"]

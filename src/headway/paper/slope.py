@@ -32,4 +32,4 @@ def against(points: Points, exponent: float) -> Difference:
     found = local_slopes(points)
     sizes = sorted(points)
     over = f"{len(points)} sizes from {sizes[0]:,g} to {sizes[-1]:,g}"
-    return Difference(slope(points) - exponent, min(found) - exponent, max(found) - exponent, over)
+    return Difference(slope(points) - exponent, min(found) - exponent, max(found) - exponent, over, "range")

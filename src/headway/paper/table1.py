@@ -10,7 +10,7 @@ from headway.paper.events import PaperEvent, TableDone
 from headway.paper.layer_claims import crossing, fastest, order_claims, speed_claim
 from headway.paper.layer_kinds import FULL, KINDS, LayerKind, Ranges
 from headway.paper.layer_measure import Orders, by_length, measure_memory, measure_orders, measure_round
-from headway.paper.layer_time import ATTENTION, BLOCK, FEWEST, LONG, LONG_FROM, RECURRENT, check_width, seconds
+from headway.paper.layer_time import ATTENTION, BLOCK, FEWEST, LONG, LONG_FROM, RECURRENT, TIMED, check_width, seconds
 from headway.paper.plot import Points, plot
 from headway.paper.slope import slope
 from headway.paper.table import Cell, Column, Row, Table
@@ -25,9 +25,10 @@ NOTES = (
     "operations: multiply-adds of one sentence, forward, counted by torch's counter on the real layers; the factor and "
     "the exponents are fitted. LSTM: 4 gates of 2 matrices; GRU: 3. Restricted attention works in blocks of r / 2, "
     "each with the two beside it: 3 r / 2 for each of two products.",
-    "sequential: exponent of the longest chain of operations that autograd records, against n.",
+    "sequential: exponent of the longest chain of operations that autograd records, against n; claimed of d, k and r, "
+    "too, is that it does not grow with them.",
     "maximum path: layers (state updates, where recurrent) until every position depends on every one it may see, by "
-    "entries of the Jacobian that are not zero.",
+    "entries of the Jacobian that are not zero; of a dilated stack at several k, each at lengths that are its powers.",
     "Table 1 leaves out the four projections of attention, 4 n d^2 multiply-adds beside 2 n^2 d: at n = 50, d = 512 "
     "they are {share:.0%} of the layer. Exponents with them are of the same sizes as those without.",
     "The window r reaches r / 2 to a side, so the maximum path of restricted attention is 2 n / r.",
@@ -78,7 +79,7 @@ def _timed(
 ) -> Generator[PaperEvent, None, tuple[Rounds, Mapping[str, Mapping[int, float]]]]:
     """The rounds, each through all layers and lengths, and the memory; each is a row of the work folder."""
     rounds: list[dict[str, dict[int, float]]] = []
-    sizes = {"d_model": timing.d_model, "lengths": timing.lengths}
+    sizes = {"d_model": timing.d_model, "lengths": timing.lengths, "layers": list(TIMED)}
     given = timing.d_model, timing.lengths
     timer = partial(seconds, block=timing.block)
     for number in range(1, timing.rounds + 1):
@@ -128,9 +129,9 @@ def _table(
         notes=(
             *(note.format(share=1 - core / total) if "{share" in note else note for note in NOTES),
             _timing_note(timing),
-            *_crossing_notes(orders, times, timing.d_model),
+            *_crossing_notes(_crossings(times), timing.d_model),
         ),
-        plots=_plots(points, timing.d_model),
+        plots=_plots(points, timing.d_model, _crossings(times)),
         points=points,
         command=command,
     )
@@ -143,11 +144,11 @@ def _row(kind: LayerKind, orders: Orders) -> Row:
     if kind.layer == "separable":
         core = kind.operations  # a sum, which the factor stands for
     total = _powers({letter: slope(points) for letter, points in orders.total.items()})
-    path = _powers({letter: slope(points) for letter, points in orders.path.items()})
+    path = _powers({letter: slope(orders.path[letter]) for letter in kind.path or ("n",)})
     cells = {
         "operations a layer": Cell(kind.operations, factor + (f"({core})" if kind.layer == "separable" else core)),
         "with projections": Cell(measured=total if orders.total != orders.core else None),
-        "sequential operations": Cell(kind.sequential, _powers({"n": slope(orders.chain)})),
+        "sequential operations": Cell(kind.sequential, _powers({"n": slope(orders.chain["n"])})),
         "maximum path length": Cell(kind.maximum_path, f"{orders.path_factor(kind):.3g} {path}"),
         **{_worked_name(sizes): Cell(order, counted) for sizes, (counted, _, order) in orders.worked.items()},
     }
@@ -176,23 +177,40 @@ def _timing_note(timing: Timing) -> str:
     )
 
 
-def _crossing_notes(orders: Mapping[str, Orders], times: Mapping[str, Mapping[int, float]], d_model: int) -> list[str]:
-    """Where attention comes to cost more than recurrence: by the printed orders at n = d, by count and by time."""
+def _crossings(times: Mapping[str, Mapping[int, float]]) -> dict[str, float | None]:
+    """The lengths from which attention takes longer than an LSTM, with its projections and without."""
+    return {
+        name: crossing(times[ours], times[RECURRENT])
+        for ours, name in ((ATTENTION, "with projections"), (ALONE, ALONE))
+    }
+
+
+def _crossing_notes(crossings: Mapping[str, float | None], d_model: int) -> list[str]:
+    """Where attention comes to cost more than recurrence: by the printed orders at n = d, and by time."""
     notes = ["crossing: by the printed orders, n^2 d and n d^2, attention comes to cost more than recurrence at n = d."]
-    for ours, name in ((ATTENTION, "with projections"), (ALONE, ALONE)):
-        found = crossing(times[ours], times[RECURRENT])
+    for name, found in crossings.items():
         where = "nowhere among these lengths" if found is None else f"at n = {found:,.0f}"
         notes.append(f"crossing of the seconds, d = {d_model}, attention {name} and LSTM: {where}.")
     return notes
 
 
-def _plots(points: Mapping[str, Mapping[str, Points]], d_model: int) -> dict[str, str]:
+def _plots(
+    points: Mapping[str, Mapping[str, Points]], d_model: int, crossings: Mapping[str, float | None]
+) -> dict[str, str]:
     labels = {
         "table1-operations": ("Multiply-adds of a layer, projections left out", "multiply-adds"),
         "table1-seconds": (f"Seconds of a layer, forward and backward, d = {d_model}", "seconds"),
         "table1-memory": (f"Bytes kept for the backward pass, d = {d_model}", "bytes"),
     }
+    met = {f"as long as LSTM, {name}: {at:,.0f}": at for name, at in crossings.items() if at is not None}
+    marks = {"table1-seconds": {f"n = d: {d_model:,}": float(d_model), **met}}
     return {
-        f"{name}.svg": plot(lines, title=labels[name][0], x_label="tokens of a sentence, n", y_label=labels[name][1])
+        f"{name}.svg": plot(
+            lines,
+            title=labels[name][0],
+            x_label="tokens of a sentence, n",
+            y_label=labels[name][1],
+            marks=marks.get(name),
+        )
         for name, lines in points.items()
     }

@@ -18,12 +18,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A paired difference, this minus that, with the ends of its 95 % interval; ``over`` says what was paired."""
+    """A paired difference, this minus that, with the ends of its interval; ``over`` says what was paired.
+
+    ``interval`` says what the ends are: of counts, which have no chance in them, the least and the greatest of what was
+    found (``range``), or twice the one value (``exact``).
+    """
 
     value: float
     low: float
     high: float
     over: str = ""  # 1,014 sentences; 5 seeds; sizes
+    interval: Literal["95 %", "range", "exact"] = "95 %"
 
 
 def judge(difference: Difference, *, claimed: Side, margin: float = 0.0) -> Verdict:

@@ -30,7 +30,7 @@ def text_rows(table: Table) -> list[list[str]]:
 
 def claim_rows(claims: Sequence[Claim]) -> list[list[str]]:
     """Heading and lines: each claim with its verdict, then its parts, each with difference and interval."""
-    found = [["claim", "difference", "95 % interval", "claimed", "over", "verdict"]]
+    found = [["claim", "difference", "interval", "claimed", "over", "verdict"]]
     for claim in claims:
         found.append([f"{claim.name}: {claim.text}", "", "", "", "", str(claim.verdict)])
         found += [_part_row(part) for part in claim.parts]
@@ -129,11 +129,12 @@ def _part_row(part: Part) -> list[str]:
     if difference is None:
         return [f"- {part.what}", "", "", claimed, "", str(part.verdict)]
     unit = f" {part.unit}" if part.unit else ""
-    interval = f"{_signed(difference.low)} to {_signed(difference.high)}"
+    ends = difference.low, difference.high
+    between = _signed(ends[0]) if difference.interval == "exact" else " to ".join(map(_signed, ends))
     return [
         f"- {part.what}",
         f"{_signed(difference.value)}{unit}",
-        interval,
+        f"{between} ({difference.interval})",
         claimed,
         difference.over,
         str(part.verdict),
@@ -166,9 +167,10 @@ def _claim_dict(claim: Claim) -> dict[str, object]:
 
 def _difference_dict(difference: Difference | None) -> dict[str, object]:
     if difference is None:
-        return {"difference": None, "low": None, "high": None, "over": ""}
+        return {"difference": None, "low": None, "high": None, "interval": "", "over": ""}
     ends = {"difference": difference.value, "low": difference.low, "high": difference.high}
-    return {**{name: _finite(value) for name, value in ends.items()}, "over": difference.over}
+    values = {name: _finite(value) for name, value in ends.items()}
+    return {**values, "interval": difference.interval, "over": difference.over}
 
 
 def _finite(value: Number) -> Number:

@@ -127,3 +127,13 @@ def test_the_largest_and_the_least_numbers_of_a_diverged_run_do_not_stop_a_drawi
 
 def test_ten_lines_have_colours_of_their_own_on_either_ground():
     assert len({light for light, _ in COLOURS}) == len({dark for _, dark in COLOURS}) == len(COLOURS) == 10
+
+
+def test_a_place_on_the_x_axis_is_marked_with_its_name_where_the_axis_has_it():
+    root = drawn(marks={"n = d": 4.0, "far": 1e9})
+    (mark,) = [line for line in root.iter("{http://www.w3.org/2000/svg}line") if line.get("class") == "m"]
+    assert (float(mark.get("y1")), float(mark.get("y2"))) == (TOP, HEIGHT - BOTTOM)
+    at_four = polylines(root)[0][1][0]
+    assert float(mark.get("x1")) == float(mark.get("x2")) == at_four
+    assert "n = d" in texts(root)
+    assert "far" not in texts(root)

@@ -56,6 +56,12 @@ def test_paths_are_as_long_as_the_formulas_say(kind, length, wanted):
         assert maximum_path(kind, Sizes(D, kernel_size=3, neighbourhood=7, causal=causal), length) == wanted
 
 
+@pytest.mark.parametrize(("k", "length", "wanted"), [(5, 25, 2), (5, 26, 3), (9, 9, 1), (9, 81, 2), (9, 82, 3)])
+def test_a_dilated_stack_reaches_by_powers_of_its_kernel(k, length, wanted):
+    with seeded():
+        assert maximum_path("dilated", Sizes(D, kernel_size=k, causal=True), length) == wanted
+
+
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 def test_what_a_real_stack_reaches_is_what_its_layers_compose_to(num_layers):
     with seeded():

@@ -10,7 +10,7 @@ from headway.paper.layer_claims import crossing, fastest, order_claims, speed_cl
 from headway.paper.layer_kinds import KINDS, Ranges
 from headway.paper.layer_measure import Orders, by_length
 from headway.paper.layer_time import TIMED, kept_bytes
-from headway.paper.table1 import Timing, make
+from headway.paper.table1 import Timing, _plots, make
 from headway.paper.verdict import Verdict
 from headway.paper.work import WorkFolder
 from headway.paper.writing import to_dict, to_markdown
@@ -27,6 +27,10 @@ RANGES = Ranges(
     path_kernels=(33, 65),
     path_neighbourhoods=(4, 8),
     long=65,
+    powers_of=((5, 3),),
+    shape_widths=(8, 16),
+    shape_kernels=(3, 5),
+    shape_neighbourhoods=(4, 8),
     worked=((50, 512),),
 )
 TIMING = Timing(d_model=8, lengths=(16, 32), rounds=2, block=0.0)
@@ -60,6 +64,7 @@ def test_every_printed_order_holds(made):
     [
         {"exponents": {"n": 1, "d": 1}},
         {"chain": 1},
+        {"chain": -1},
         {"path": {"n": 1}},
     ],
 )
@@ -67,6 +72,26 @@ def test_a_wrong_order_does_not_hold(made, change):
     attention = KINDS[0]
     claims = order_claims(replace(attention, **change), orders_of(made[0], attention))
     assert [claim.verdict for claim in claims].count(Verdict.DOES_NOT_HOLD) == 1
+
+
+def test_chains_and_paths_are_read_against_every_letter_that_a_kind_has(made):
+    letters = {
+        kind.layer: (set(orders.chain), set(orders.path)) for kind in KINDS for orders in [orders_of(made[0], kind)]
+    }
+    assert letters["self-attention"] == ({"n", "d"}, {"n", "d"})
+    assert letters["convolution"] == letters["separable"] == ({"n", "d", "k"}, {"n", "d", "k"})
+    assert letters["restricted"] == ({"n", "d", "r"}, {"n", "d", "r"})
+    assert letters["dilated"] == ({"n", "d", "k"}, {"d", "log_k n", "log_5 n"})
+    claims = {claim.text: claim for claim in table_of(made[1]).claims if claim.name == "convolutional, dilated"}
+    path = [part.what for part in claims["O(log_k n) maximum path length"].parts]
+    assert path == ["exponent of log_k n, less 1", "exponent of log_5 n, less 1", "exponent of d, less 0"]
+
+
+def test_the_seconds_are_drawn_with_n_equal_to_d(made):
+    assert "n = d: 8" not in table_of(made[1]).plots["table1-seconds.svg"]  # no length is as short
+    crossed = _plots({"table1-seconds": {"LSTM": [(4, 1.0), (64, 2.0)]}}, 16, {"with projections": 20.0, "alone": None})
+    assert "n = d: 16" in crossed["table1-seconds.svg"]
+    assert "as long as LSTM, with projections: 20" in crossed["table1-seconds.svg"]
 
 
 def test_a_count_that_is_no_multiple_of_the_printed_order_does_not_pass(made):

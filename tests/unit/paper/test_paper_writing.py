@@ -57,14 +57,22 @@ def test_each_column_has_a_side_for_what_is_printed_and_what_is_measured():
 def test_a_claim_is_told_with_its_parts():
     assert claim_rows(TABLE.claims)[1:] == [
         ["B: smaller keys hurt", "", "", "", "", "not settled at this scale"],
-        ["- d_k = 16, nats", "+0.25 nats", "+0.125 to +0.375", "above 0", "7 sentences", "holds"],
+        ["- d_k = 16, nats", "+0.25 nats", "+0.125 to +0.375 (95 %)", "above 0", "7 sentences", "holds"],
         ["- d_k = 16, BLEU", "", "", "within 0.5 of 0", "", "not settled at this scale"],
     ]
 
 
 def test_nothing_is_told_as_less_than_nothing():
     claim = Claim("A", "alike", (Part("nats", Difference(-0.0, -0.0, 0.0, "7 sentences"), "near", margin=0.5),))
-    assert claim_rows([claim])[2][1:3] == ["+0", "+0 to +0"]
+    assert claim_rows([claim])[2][1:3] == ["+0", "+0 to +0 (95 %)"]
+
+
+@pytest.mark.parametrize(("interval", "told"), [("range", "+0.1 to +0.3 (range)"), ("exact", "+0.1 (exact)")])
+def test_ends_of_counts_are_not_called_an_interval_of_chance(interval, told):
+    claim = Claim("A", "alike", (Part("order", Difference(0.2, 0.1, 0.3, "5 sizes", interval), "near", margin=0.5),))
+    assert claim_rows([claim])[2][2] == told
+    (written,) = to_dict(replace(TABLE, claims=(claim,)))["claims"]
+    assert written["parts"][0]["interval"] == interval
 
 
 def test_markdown_has_rows_of_equal_width_and_escapes_bars():
