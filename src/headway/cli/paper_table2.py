@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from headway.cli.options import overrides_option
-from headway.cli.paper_report import given_command, json_option, make_table, out_option
+from headway.cli.paper_report import given_command, json_option, made_tables, make_table, out_option, table_text
 
 MINUTES = 30.0
+COSTS = "headway paper table2"  # what makes the first part alone
 
 
 @click.command("table2")
@@ -35,18 +36,22 @@ def command(
 
     With --data, train a recurrent, a convolutional and a Transformer model of equally many parameters (recipes
     table2-recurrent, table2-convolutional, table2-transformer) for equal time, and draw BLEU against minutes and
-    against operations. A stopped command goes on in the row under way.
+    against operations; --json then prints the table of these (the costs are in table2.json). A stopped command goes on
+    in the row under way.
     """
     if minutes is not None and steps is not None:
         raise click.UsageError("--minutes and --steps both end a training; give one of them.")
     if data_dir is None and (minutes is not None or steps is not None or overrides):
         raise click.UsageError("--minutes, --steps and --set are about training, which --data DIR asks for; add it.")
     again = given_command()
-    if data_dir is None:
-        from headway.paper.table2 import make
+    from headway.paper.table2 import make
 
+    if data_dir is None:
         make_table(lambda should_stop: make(again), out_dir=out_dir, as_json=as_json)
         return
+    for table in made_tables(lambda should_stop: make(COSTS), out_dir=out_dir):
+        if not as_json:
+            click.echo(f"{table_text(table)}\n")
     from headway.paper import architectures
     from headway.paper.trained_row import Budget
     from headway.paper.work import WorkFolder

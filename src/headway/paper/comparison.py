@@ -1,7 +1,7 @@
 """Runs on text set side by side: a table of their scores, a plot, and paired differences of what is claimed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -54,8 +54,12 @@ def make_comparison(
     names: Mapping[Weights, str],
     against: Sequence[Against],
     protocol: str,
+    published: Mapping[Weights, Mapping[str, float]] | None = None,
 ) -> StudyMaking:
-    """Train what is not trained yet, and compare; ``names`` has the table's rows. The last event is TableDone."""
+    """Train what is not trained yet, and compare; ``names`` has the table's rows. The last event is TableDone.
+
+    ``published``: what the paper prints of a row, by the names of columns.
+    """
     seeds = workshop.extent.seeds(1)
     variants = list(dict.fromkeys(variant for variant, _ in names))
     rows = yield from make_rows(workshop, plan(workshop, variants))
@@ -65,11 +69,15 @@ def make_comparison(
         row_name: list(zip(map(float, seeds), _values(rows, weights, seeds, bleu), strict=True))
         for weights, row_name in names.items()
     }
+    printed = {column for row in (published or {}).values() for column in row}
     table = Table(
         name,
         title,
-        tuple(COLUMNS),
-        tuple(_row(row_name, rows, weights, seeds) for weights, row_name in names.items()),
+        tuple(replace(column, is_printed=column.name in printed) for column in COLUMNS),
+        tuple(
+            _row(row_name, rows, weights, seeds, (published or {}).get(weights, {}))
+            for weights, row_name in names.items()
+        ),
         tuple(_claim(each, names, rows, seeds) for each in against),
         (*workshop.extent.notes, protocol, *corpus_notes(workshop.extent), time_note(rows)),
         {f"{name}.svg": plot(lines, title=title, x_label="seed", y_label="BLEU", x_scale="even", y_scale="even")},
@@ -80,9 +88,9 @@ def make_comparison(
     return table
 
 
-def _row(name: str, rows: Rows, weights: Weights, seeds: range) -> Row:
+def _row(name: str, rows: Rows, weights: Weights, seeds: range, published: Mapping[str, float]) -> Row:
     scores = {column.name: fmean(_values(rows, weights, seeds, value)) for column, value in COLUMNS.items()}
-    return Row(name, {column: Cell(measured=score) for column, score in scores.items()})
+    return Row(name, {column: Cell(published.get(column), score) for column, score in scores.items()})
 
 
 def _values(rows: Rows, weights: Weights, seeds: range, value: Callable[[np.ndarray], float]) -> list[float]:

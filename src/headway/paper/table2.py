@@ -1,13 +1,16 @@
 """Table 2 as it is printed, with the training cost computed again: by the paper's rule, and by counted operations."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.config.model_config import ModelConfig
 from headway.config.presets import BASE, BIG
 from headway.paper.cost import DAY, HOUR, by_count, by_rule
 from headway.paper.events import PaperEvent, TableDone
+from headway.paper.plot import Points, plot
 from headway.paper.table import Cell, Column, Row, Table
+from headway.paper.verdict import Claim, Difference, Part
 
 PROCESSORS, PROCESSOR = 8, "P100"  # Section 5.2
 BATCH_TOKENS = 25_000  # of each side, Section 5.1
@@ -60,6 +63,7 @@ COLUMNS = (
     Column("counted", "FLOP", ".2e", is_printed=False),
     Column("counted / rule", "", ".0%", is_printed=False),
 )
+PRINTED_DIGITS = 2  # of a cost
 NOTES = (
     "cost, here: the paper's rule, time x 8 P100 x 9.5 TFLOPS. The rule takes what a processor can do for what it did: "
     "the operations of the matrix products are 29 % of it for base and 42 % for big.",
@@ -78,7 +82,54 @@ def make(command: str = "headway paper table2") -> Iterator[PaperEvent]:
     """Compute the costs again; the only event is TableDone."""
     rows = tuple(_row(printed) for printed in PRINTED)
     title = "Table 2: BLEU on newstest2014 and training cost"
-    yield TableDone(Table("table2", title, COLUMNS, rows, notes=NOTES, command=command))
+    lines = _lines(rows)
+    drawing = plot(
+        lines,
+        title="Table 2, English to German",
+        x_label="training cost, FLOP",
+        y_label="BLEU",
+        x_scale=10,
+        y_scale="even",
+    )
+    yield TableDone(
+        Table(
+            "table2",
+            title,
+            COLUMNS,
+            rows,
+            claims=(_claim(rows),),
+            notes=NOTES,
+            plots={"table2.svg": drawing},
+            points={"table2": lines},
+            command=command,
+        )
+    )
+
+
+def _lines(rows: Sequence[Row]) -> dict[str, Points]:
+    """BLEU against cost, each row a point as printed; of one that is counted here a line from the count to the rule."""
+    found: dict[str, Points] = {}
+    for row in rows:
+        bleu, cost = row.cells["BLEU EN-DE"].published, row.cells["cost EN-DE"]
+        costs = [row.cells["counted"].measured, cost.measured] if "counted" in row.cells else [cost.published]
+        if isinstance(bleu, float):
+            found[row.name] = [(float(value), bleu) for value in costs if isinstance(value, int | float)]
+    return {name: points for name, points in found.items() if points}
+
+
+def _claim(rows: Sequence[Row]) -> Claim:
+    """That the printed costs are those of the paper's own rule, to the digits that are printed."""
+    parts: list[Part] = []
+    for row in rows:
+        cost = row.cells["cost EN-DE"]
+        if not (isinstance(cost.published, float) and isinstance(cost.measured, float)):
+            continue
+        last_digit = 10.0 ** (math.floor(math.log10(cost.published)) + 1 - PRINTED_DIGITS)
+        share = cost.measured / cost.published - 1.0
+        difference = Difference(share, share, share, "the printed digits", "exact")
+        what = f"{row.name}: cost by the rule, less the printed, as a share of it"
+        parts.append(Part(what, difference, "near", last_digit / 2 / cost.published))
+    return Claim("cost", "the costs of the Transformers are time x processors x what one sustains", tuple(parts))
 
 
 def _row(printed: Printed) -> Row:

@@ -20,6 +20,7 @@ from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.table3_claims import FEWEST_EPOCHS, NEAR_BLEU, NEAR_NATS, Rows, conclusions
 from headway.paper.trained_row import Budget, Trained, run_settings, single_checkpoint, train_row
 from headway.paper.variants import AS_COUNTED, AS_WRITTEN, BY_NAME, VARIANTS, Variant, count_full_size
+from headway.paper.verdict import Claim, Difference, Part
 from headway.paper.work import WorkFolder
 from headway.train.events import Notice, Stage
 from headway.train.run import never
@@ -171,9 +172,20 @@ def _config(training: Training, variant: Variant, seed: int) -> RunConfig:
 def _table(found: Rows, training: Training | None, command: str) -> Table:
     is_trained = training is not None
     columns = (*(TRAINED_COLUMNS if is_trained else PRINTED_COLUMNS), *COUNT_COLUMNS)
-    points = _points(found)
-    svg = {}
-    if sum(map(len, points.values())) > 1:
+    counted = {variant.name: count_full_size(variant, AS_COUNTED) / MILLION for variant in VARIANTS}
+    points, counts = _points(found), _count_points(counted)
+    svg = {
+        "table3-parameters.svg": plot(
+            counts,
+            title="Parameters of each row, in millions: as printed, and counted",
+            x_label="printed",
+            y_label="counted",
+            x_scale="even",
+            y_scale="even",
+        )
+    }
+    is_drawn = sum(map(len, points.values())) > 1
+    if is_drawn:
         svg["table3.svg"] = plot(
             points,
             title="Perplexity of each row: the paper's, and at this scale",
@@ -187,12 +199,35 @@ def _table(found: Rows, training: Training | None, command: str) -> Table:
         title="Table 3: variations on the Transformer, English to German",
         columns=columns,
         rows=tuple(_row(variant, list(found.get(variant.name, {}).values()), command) for variant in VARIANTS),
-        claims=conclusions(found, by_steps=training.budget.steps is not None) if training is not None else (),
+        claims=(
+            *(conclusions(found, by_steps=training.budget.steps is not None) if training is not None else ()),
+            _count_claim(counted),
+        ),
         notes=(*(_training_notes(training) if training is not None else ()), *COUNT_NOTES),
         plots=svg,
-        points={"table3": points} if svg else {},
+        points={"table3-parameters": counts, **({"table3": points} if is_drawn else {})},
         command=command,
     )
+
+
+def _count_points(counted: Mapping[str, float]) -> dict[str, list[tuple[float, float]]]:
+    """Printed and counted millions of parameters of each group."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for variant in VARIANTS:
+        if variant.millions is not None:
+            points.setdefault(variant.group or variant.name, []).append((variant.millions, counted[variant.name]))
+    return {name: sorted(group) for name, group in points.items()}
+
+
+def _count_claim(counted: Mapping[str, float]) -> Claim:
+    """That the printed numbers of parameters are those of the models that the rows describe, to a million."""
+    parts: list[Part] = []
+    for variant in VARIANTS:
+        if variant.millions is not None:
+            less = counted[variant.name] - variant.millions
+            difference = Difference(less, less, less, "the printed digits", "exact")
+            parts.append(Part(f"{variant.label}: counted less printed", difference, "near", 0.5, unit="million"))
+    return Claim("parameters", "the printed counts are those of the models described, rounded", tuple(parts))
 
 
 def _row(variant: Variant, runs: Sequence[Trained], command: str) -> Row:

@@ -22,7 +22,7 @@ def test_a_table_is_printed_and_written(tmp_path, capsys):
     assert "Transformer (base)" in out
     assert "3.3e+18" in out
     assert "table2.md" in err
-    assert {path.name for path in (tmp_path / "work").iterdir()} == {"table2.md", "table2.json"}
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {"table2.md", "table2.json", "table2.svg"}
 
 
 def test_json_is_one_object_and_what_the_file_holds(tmp_path, capsys):

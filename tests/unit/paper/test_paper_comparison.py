@@ -5,7 +5,7 @@ import pytest
 from studies import make_study
 
 from headway.paper import averaging, comparison, smoothing, subwords
-from headway.paper.comparison import _claim
+from headway.paper.comparison import _claim, _row
 from headway.paper.text_counts import token_perplexity
 from headway.paper.verdict import Verdict
 
@@ -100,3 +100,13 @@ def test_a_study_asks_for_just_the_variants_that_its_claims_compare(name, tmp_pa
             make_study(name, tmp_path)
     study = {"averaging": averaging, "smoothing": smoothing, "subwords": subwords}[name]
     assert set(asked) == {variant for claim in study.AGAINST for variant, _ in (claim.these, claim.those)}
+
+
+def test_what_the_paper_prints_of_a_row_stands_beside_what_is_measured():
+    weights = ("base", "average")
+    assert smoothing.PUBLISHED[weights] == {"perplexity": 4.92, "BLEU": 25.8}
+    assert smoothing.PUBLISHED["unsmoothed", "average"] == {"perplexity": 4.67, "BLEU": 25.3}
+    row = _row("smoothing 0.1", rows([1], GOOD, BAD), weights, range(1, 2), smoothing.PUBLISHED[weights])
+    assert row.cells["perplexity"].published == 4.92
+    assert row.cells["perplexity"].measured == pytest.approx(np.exp(1.0))
+    assert row.cells["tokens right"].published is None

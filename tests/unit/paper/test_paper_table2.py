@@ -4,7 +4,9 @@ import pytest
 
 from headway.config.model_config import ModelConfig
 from headway.paper.cost import by_count, by_rule
-from headway.paper.table2 import make
+from headway.paper.table import Cell, Row
+from headway.paper.table2 import _claim, make
+from headway.paper.verdict import Verdict
 
 
 def table():
@@ -44,6 +46,30 @@ def test_counted_operations_by_hand():
     # target 6 d^2 + 2 d ff + 2 m d + 2 n d = 24 + 12 + 20 + 20, softmax 11 d = 22
     found = by_count(model, steps=7, source_tokens=13, target_tokens=17, length=5)
     assert found == 3 * 2 * 7 * (13 * (16 + 12 + 20 + 8) + 17 * (24 + 12 + 40 + 22))
+
+
+def test_that_the_costs_are_the_rule_s_is_a_claim_to_the_printed_digits():
+    (claim,) = table().claims
+    assert claim.verdict == Verdict.HOLDS
+    base, big = claim.parts
+    assert base.difference.value == pytest.approx(3.2832 / 3.3 - 1)
+    assert base.margin == pytest.approx(0.05 / 3.3)
+    assert big.margin == pytest.approx(0.05 / 2.3)
+
+
+def test_a_cost_with_another_last_digit_is_not_the_rule_s():
+    rows = [Row("Transformer (base)", {"cost EN-DE": Cell(3.4e18, 3.2832e18)})]
+    assert _claim(rows).verdict == Verdict.DOES_NOT_HOLD
+
+
+def test_quality_is_drawn_against_cost_with_a_line_from_the_count_to_the_rule():
+    lines = table().points["table2"]
+    assert len(lines) == 7  # the rows with a cost for German
+    assert lines["ConvS2S"] == [(9.6e18, 25.16)]
+    (counted, bleu), (rule, same) = lines["Transformer (base)"]
+    assert (bleu, same) == (27.3, 27.3)
+    assert counted / rule == pytest.approx(0.29, abs=0.005)
+    assert set(table().plots) == {"table2.svg"}
 
 
 def test_every_printed_row_is_there():

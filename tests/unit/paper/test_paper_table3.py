@@ -222,7 +222,11 @@ def test_without_data_every_row_is_counted_and_none_trained(tmp_path):
     (event,) = make(WorkFolder(tmp_path / "absent"))
     table = event.table
     assert [row.cells["as counted"].measured for row in table.rows][-1] == 218_300_416
-    assert table.claims == ()
+    (claim,) = table.claims
+    assert [part.verdict for part in claim.parts] == [Verdict.HOLDS] * 10 + [Verdict.DOES_NOT_HOLD]  # big: 213 or 218
+    assert claim.parts[-1].difference.value == pytest.approx(218.300416 - 213)
+    assert set(table.plots) == {"table3-parameters.svg"}
+    assert sum(map(len, table.points["table3-parameters"].values())) == 11
     assert not (tmp_path / "absent").exists()
 
 
