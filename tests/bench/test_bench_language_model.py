@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from headway.metrics.kneser_ney import KneserNey
 from headway.text.bpe import learn_bpe
 
 MODULES = ("language_model",)
@@ -18,17 +19,28 @@ def bench(scripts):
 
 def test_a_word_costs_the_sum_of_its_sub_words_and_the_end_of_a_line_is_a_word(bench):
     tokenizer = learn_bpe(TRAIN, vocab_size=280)
-    found = bench.subword_perplexity(TRAIN, ["a bird sleeps", "dogs"], tokenizer=tokenizer, order=3)
-    assert (found.num_words, found.num_lines) == (3 + 1 + 1 + 1, 2)
-    assert found.num_tokens == len(tokenizer.encode("a bird sleeps")) + len(tokenizer.encode("dogs")) + 2
-    assert found.per_word == pytest.approx(math.exp(found.nll / 6))
-    assert found.per_token == pytest.approx(math.exp(found.nll / found.num_tokens))
+    reserved = {0, 2, 3}
+    vocabulary = [str(token) for token in range(tokenizer.vocab_size) if token not in reserved]
+    texts = [[str(token) for token in tokenizer.encode(line)] for line in TRAIN]
+    model = KneserNey.fit(texts, order=3, vocabulary=vocabulary)
+    found = bench.subword_costs(TRAIN, ["a bird sleeps", "dogs"], tokenizer=tokenizer, order=3)
+    wanted = [-model.log_prob(list(map(str, tokenizer.encode(line)))) for line in ("a bird sleeps", "dogs")]
+    assert found == pytest.approx(wanted)
+
+
+def test_a_difference_is_nats_a_word_with_ends_of_lines_as_words(bench):
+    lines = ["a b", "c", "d e f g"]  # 3 + 2 + 5 words
+    found = bench.difference([3.0, 2.0, 5.0], [6.0, 4.0, 10.0], lines)
+    assert found.value == found.low == found.high == pytest.approx(-1.0)  # one nat a word in every line
+    mixed = bench.difference([3.0, 2.0, 5.0], [6.0, 4.0, 5.0], lines)
+    assert mixed.value == pytest.approx(-0.5)
+    assert mixed.low < -0.5 < mixed.high
 
 
 def test_a_word_that_training_text_lacks_is_paid_for_by_the_word_model(bench):
     model = bench.words_model(TRAIN, 3)
-    known, unknown = (bench.word_perplexity(model, [line], str.split) for line in ("a dog", "a zebra"))
-    assert unknown.nll > known.nll + 5 * math.log(2)  # five letters and an end, none of them for nothing
+    known, unknown = bench.line_costs(model, [["a", "dog"], ["a", "zebra"]])
+    assert unknown > known + 5 * math.log(2)  # five letters and an end, none of them for nothing
 
 
 def test_all_three_are_printed_for_a_trained_model(bench, tmp_path, capsys):
@@ -47,7 +59,11 @@ def test_all_three_are_printed_for_a_trained_model(bench, tmp_path, capsys):
     paths = [str(tmp_path / "train.txt"), str(tmp_path / "validation.txt")]
     bench.main([*paths, "--model", str(tmp_path / "m"), "--json"])
     rows = json.loads(capsys.readouterr().out)
+    differences = rows.pop("differences")
     assert list(rows) == ["5-gram of words", "5-gram of sub-words", "language model"]
+    for name, found in differences.items():
+        assert found["nats_a_word"] == pytest.approx((rows["language model"]["nats"] - rows[name]["nats"]) / 20)
+        assert found["low"] <= found["nats_a_word"] <= found["high"]
     assert {row["num_words"] for row in rows.values()} == {20}
     assert rows["5-gram of words"]["perplexity_per_word"] < rows["language model"]["perplexity_per_word"]
     bench.main([*paths, "--model", str(tmp_path / "m")])

@@ -65,6 +65,18 @@ def test_new_texts_get_their_labels(classifier, capsys):
     assert told["low"] <= told["accuracy"] <= told["high"]
     assert main(evaluate) == 0
     assert f"accuracy {told['accuracy']:.1%}" in capsys.readouterr().out
+    write_lines(folder / "always-first", ["first"] * len(wanted))
+    baseline = ["--baseline", str(folder / "always-first")]
+    assert main([*evaluate, *baseline, "--json"]) == 0
+    compared = json.loads(capsys.readouterr().out)["comparison"]
+    right = [label == "first" for label in wanted]
+    assert compared["difference"] == pytest.approx(told["accuracy"] - sum(right) / len(right))
+    assert compared["low"] > 0
+    assert main([*evaluate, *baseline]) == 0
+    assert "against the baseline +" in capsys.readouterr().out
+    write_lines(folder / "too-few", ["first"])
+    assert main([*evaluate, "--baseline", str(folder / "too-few")]) == 2
+    assert f"1 labels against {len(wanted)}" in capsys.readouterr().err
 
 
 def test_jsonl_has_the_probability_of_each_label(classifier, capsys, tmp_path):

@@ -125,6 +125,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
             device=compute.device,
             threads=compute.threads,
             batch_tokens=batch_tokens,
+            baseline=baseline,
             as_json=as_json,
         )
         return

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from headway.cli.reports import accuracy_text, columns, count
+from headway.cli.reports import accuracy_comparison_text, accuracy_text, columns, count
 from headway.cli.search_options import is_given, written
 
+CLASSIFICATION = "classification"
 SHARED = ("task", "models", "reference", "device", "threads", "batch_tokens", "as_json")  # options of every task
 
 
@@ -22,6 +23,7 @@ class Measuring:
     device: str
     threads: int | None
     batch_tokens: int | None
+    baseline: Path | None
     as_json: bool
 
 
@@ -50,14 +52,29 @@ def language_model(given: Measuring) -> None:
 
 
 def classification(given: Measuring) -> None:
-    """Tell the accuracy on labelled texts, a label and a text a line with a tab between."""
+    """Tell the accuracy on labelled texts, a label, a tab and a text a line; with a baseline a paired test."""
+    from headway.corpus.lines import read_lines
     from headway.corpus.tsv import read_tsv
+    from headway.metrics.accuracy import accuracy, compare_labels
     from headway.translate.classifier import TextClassifier
 
     pairs = list(read_tsv(given.reference, languages=("", ""), fields=("2", "1")))
     classifier = TextClassifier.from_folder(given.model, given.device, threads=given.threads)
-    found = classifier.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
-    click.echo(json.dumps(found.to_dict(), indent=2) if given.as_json else accuracy_text(found))
+    wanted = [pair.target for pair in pairs]
+    classifier.check_labels(wanted)
+    others = None if given.baseline is None else list(read_lines(given.baseline))
+    if others is not None:
+        accuracy(others, wanted)  # before the work: refuses another number of labels
+    labels = [each.label for each in classifier.classify([pair.source for pair in pairs])]
+    found = accuracy(labels, wanted)
+    comparison = None if others is None else compare_labels(others, labels, wanted)
+    if given.as_json:
+        added = {} if comparison is None else {"comparison": comparison.to_dict()}
+        click.echo(json.dumps({**found.to_dict(), **added}, indent=2))
+        return
+    click.echo(accuracy_text(found))
+    if comparison is not None:
+        click.echo(accuracy_comparison_text(comparison))
 
 
 def check_only(names: Sequence[str], task: str) -> None:
@@ -68,7 +85,7 @@ def check_only(names: Sequence[str], task: str) -> None:
         raise click.UsageError(f"{', '.join(unused)} would have no effect with --task {task}; leave it out.")
 
 
-TASKS: dict[str, Callable[[Measuring], None]] = {"language-model": language_model, "classification": classification}
+TASKS: dict[str, Callable[[Measuring], None]] = {"language-model": language_model, CLASSIFICATION: classification}
 
 
 def evaluate_task(
@@ -79,10 +96,11 @@ def evaluate_task(
     device: str,
     threads: int | None,
     batch_tokens: int | None,
+    baseline: Path | None,
     as_json: bool,
 ) -> None:
     """Measure one model at its task; options of translating are refused, for they would have no effect."""
     if len(models) != 1:
         raise click.UsageError(f"--task {task} measures one model; found {len(models)} (-m). Give one.")
-    check_only(SHARED, task)
-    TASKS[task](Measuring(models[0], reference, device, threads, batch_tokens, as_json))
+    check_only((*SHARED, "baseline") if task == CLASSIFICATION else SHARED, task)
+    TASKS[task](Measuring(models[0], reference, device, threads, batch_tokens, baseline, as_json))

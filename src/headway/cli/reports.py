@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from headway.corpus.clean import FilterRow
     from headway.corpus.overlap import Overlap
     from headway.data.prepared import CorpusReport, Dropped, Report
-    from headway.metrics.accuracy import Accuracy
+    from headway.metrics.accuracy import Accuracy, AccuracyComparison
 
 
 # what a line of training text is -> what a line of other text may share with it, and how that is told
@@ -49,6 +49,13 @@ def accuracy_text(found: "Accuracy") -> str:
     low, high = found.interval
     same = f"{found.most_frequent / found.total:.1%} by the most frequent label"
     return f"accuracy {found.share:.1%} [{low:.1%}, {high:.1%}] of {count(found.total, 'text')}; {same}"
+
+
+def accuracy_comparison_text(found: "AccuracyComparison") -> str:
+    """Tell how two classifiers differ on the same texts."""
+    low, high = found.interval
+    told = f"{found.only_this:,} right here alone, {found.only_baseline:,} in the baseline alone"
+    return f"against the baseline {found.difference:+.1%} [{low:+.1%}, {high:+.1%}], p = {found.p_value:.4f}: {told}"
 
 
 def render_report(report: "Report") -> str:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from headway.errors import MetricError
 
@@ -43,6 +44,55 @@ class Accuracy:
             "right": self.right,
             "total": self.total,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyComparison:
+    """Two classifiers on the same texts: how many only one of them labels right.
+
+    What both have right, or neither, says nothing of the difference.
+    """
+
+    only_baseline: int
+    only_this: int
+    total: int
+
+    @property
+    def difference(self) -> float:
+        """The share of this one minus the baseline's, from -1 to 1."""
+        return (self.only_this - self.only_baseline) / self.total
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the difference: Wald's, with half a text more of each of four kinds (Agresti, Min 2005)."""
+        one, other, n = self.only_this + 0.5, self.only_baseline + 0.5, self.total + 2
+        middle = (one - other) / n
+        half = DEVIATIONS * math.sqrt(one + other - (one - other) ** 2 / n) / n
+        return max(-1.0, middle - half), min(1.0, middle + half)
+
+    @property
+    def p_value(self) -> float:
+        """How often a fair coin parts these texts as unevenly: McNemar's test, exact."""
+        unlike = self.only_baseline + self.only_this
+        tail = sum(math.comb(unlike, heads) for heads in range(min(self.only_baseline, self.only_this) + 1))
+        return min(1.0, float(Fraction(2 * tail, 2**unlike)))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, ready for JSON."""
+        low, high = self.interval
+        counts = {"only_baseline": self.only_baseline, "only_this": self.only_this, "total": self.total}
+        return {"difference": self.difference, "low": low, "high": high, "p_value": self.p_value, **counts}
+
+
+def compare_labels(baseline: Sequence[str], found: Sequence[str], wanted: Sequence[str]) -> AccuracyComparison:
+    """Count the texts that one of two classifiers labels right; errors as ``accuracy``."""
+    for labels in (baseline, found):
+        accuracy(labels, wanted)  # refuses unequal counts
+    rights = [
+        (one.strip() == label.strip(), other.strip() == label.strip())
+        for one, other, label in zip(baseline, found, wanted, strict=True)
+    ]
+    return AccuracyComparison(rights.count((True, False)), rights.count((False, True)), len(rights))
 
 
 def accuracy(found: Sequence[str], wanted: Sequence[str]) -> Accuracy:

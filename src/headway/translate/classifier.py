@@ -94,10 +94,14 @@ class TextClassifier:
 
     def measure(self, texts: Sequence[str], labels: Sequence[str]) -> Accuracy:
         """How many of the texts get their label. Raises MetricError for a label that the model does not know."""
+        self.check_labels(labels)
+        return accuracy([each.label for each in self.classify(texts)], labels)
+
+    def check_labels(self, labels: Sequence[str]) -> None:
+        """Raise MetricError for a label that the model does not know, and so can never give."""
         unknown = sorted({label.strip() for label in labels} - set(self.labels))
         if unknown:
             raise MetricError(
                 f"translate/classifier: found the label {unknown[0]!r}, which the model does not know; it knows "
                 f"{', '.join(map(repr, self.labels[:10]))}. Mend the labels, or take another model."
             )
-        return accuracy([each.label for each in self.classify(texts)], labels)

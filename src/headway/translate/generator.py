@@ -1,5 +1,6 @@
 """Text that goes on: a language model with its tokenizer, and how well it predicts a text."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,6 +109,21 @@ class Generator:
 
         Raises MetricError for a line that the model has no positions for, or no lines.
         """
+        targets = self._targets(lines)
+        return WordPerplexity(
+            math.fsum(self._costs(targets, batch_tokens)),
+            num_words=count_words(lines),
+            num_tokens=sum(map(len, targets)),
+            num_lines=len(lines),
+            num_unknown=sum(ids.count(UNK_ID) for ids in targets),
+        )
+
+    def costs(self, lines: Sequence[str], *, batch_tokens: int | None = None) -> list[float]:
+        """-log p (nats) of each line with its end; errors as ``measure``."""
+        return self._costs(self._targets(lines), batch_tokens)
+
+    def _targets(self, lines: Sequence[str]) -> list[tuple[int, ...]]:
+        """The tokens of each line with its end."""
         if not lines:
             raise MetricError("translate/generator: found 0 lines to predict; wanted at least 1. Give another file.")
         targets = [(*ids, EOS_ID) for ids in self.tokenizer.encode_batch(list(lines))]
@@ -119,17 +135,15 @@ class Generator:
                 f"the model has {self.max_positions:,} positions. Cut that line, or train with more "
                 "(model.max_positions)."
             )
-        log_prob = 0.0
-        for batch in plan_batches(lengths, batch_tokens=batch_tokens or self.backend.batch_tokens):
+        return targets
+
+    def _costs(self, targets: Sequence[tuple[int, ...]], batch_tokens: int | None) -> list[float]:
+        costs = [0.0] * len(targets)
+        for batch in plan_batches(list(map(len, targets)), batch_tokens=batch_tokens or self.backend.batch_tokens):
             values = self.backend.score([()] * len(batch), [targets[place] for place in batch])
-            log_prob += sum(map(sum, values))
-        return WordPerplexity(
-            -log_prob,
-            num_words=count_words(lines),
-            num_tokens=sum(lengths),
-            num_lines=len(lines),
-            num_unknown=sum(ids.count(UNK_ID) for ids in targets),
-        )
+            for place, log_probs in zip(batch, values, strict=True):
+                costs[place] = -sum(log_probs)
+        return costs
 
     def _continuation(self, hypothesis: "Hypothesis") -> Continuation:
         ids = hypothesis.token_ids
