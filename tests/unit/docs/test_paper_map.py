@@ -16,8 +16,10 @@ from headway.model.size import count_parameters
 PAGE = DOCS / "paper.md"
 SOURCES = ROOT / "src" / "headway"
 NAMED = re.compile(r"`([\w/.-]+\.(?:py|toml))(?:::([\w.]+))?`")
-SECTIONS = ("3.1", "3.2.1, equation 1", "3.2.2", "3.2.3", "3.3, equation 2", "3.4", "3.5", "4, Table 1", "5.1", "5.2")
-SECTIONS += ("5.3", "5.3, equation 3", "5.4", "6.1", "6.1, Table 2", "6.2, Table 3", "6.3, Table 4")
+SECTIONS = ("1, 2", "3.1", "3.2.1, equation 1", "3.2.2", "3.2.3", "3.3, equation 2", "3.4", "3.4, 5.1", "3.5")
+SECTIONS += ("4, Table 1", "5.1", "5.2", "5.3", "5.3, equation 3", "5.4", "6.1", "6.1, Table 2", "6.2, Table 3")
+SECTIONS += ("6.3, Table 4", "7")
+LINKED = ("../src/headway/", "../")  # where the links of code and of tests begin
 # row and change of the table of parameters -> settings
 TABLE_3 = {
     "base": {},
@@ -69,6 +71,7 @@ def test_every_file_function_and_test_of_the_map_exists(line, cells):
             assert exists(path, name), f"paper.md line {line}: {path}::{name} does not exist"
             assert path.startswith("tests/") == is_test, f"paper.md line {line}: {path} stands in the wrong column"
             assert not is_test or name.startswith("test_"), f"paper.md line {line}: {path}::{name} is no test"
+            assert f"]({LINKED[is_test]}{path})" in cell, f"paper.md line {line}: {path} has no link to it"
 
 
 def test_the_map_has_every_section_equation_and_table():
