@@ -55,7 +55,8 @@ def accuracy_comparison_text(found: "AccuracyComparison") -> str:
     """Tell how two classifiers differ on the same texts."""
     low, high = found.interval
     told = f"{found.only_this:,} right here alone, {found.only_baseline:,} in the baseline alone"
-    return f"against the baseline {found.difference:+.1%} [{low:+.1%}, {high:+.1%}], p = {found.p_value:.4f}: {told}"
+    chance = f"p = {found.p_value:.4f}" if found.p_value >= 1e-4 else "p < 0.0001"
+    return f"against the baseline {found.difference:+.1%} [{low:+.1%}, {high:+.1%}], {chance}: {told}"
 
 
 def render_report(report: "Report") -> str:

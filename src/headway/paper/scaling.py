@@ -43,7 +43,9 @@ TASK = SymbolTask("reverse", num_symbols=24, shortest=4, longest=10)
 VARIANCE_MARGIN = 0.05  # of d_k
 LOSS_MARGIN = 0.1  # nats a token: "similarly"
 SIGMAS = 1.96  # to the ends of a 95 % interval of a normal law
+GROWTHS = 3  # times that a grid of rates grows, at most
 Rates = dict[tuple[str, int], float]  # the peak rate of a kind at a d_k
+Grids = dict[tuple[str, int], tuple[float, ...]]  # those that were tried, from the least on
 TEXT = (
     "With components of mean 0 and variance 1, q k has variance d_k (footnote 4), which leaves the softmax extremely "
     "small gradients; so unscaled dot products do as well as additive attention for small d_k and worse for large, "
@@ -54,8 +56,9 @@ PROTOCOL = (
     "one layer a side with one head, on reversing 4 to 10 symbols; W^Q and W^K begin with deviation d_model^-0.5, so "
     "that the components of q and k begin with the variance that the footnote takes; loss on 500 sentences held out, "
     "in pairs by seed. Adam moves every component by about the learning rate, so that a step changes q k in proportion "
-    "to d_k, and one rate for all would confound scores with steps: each kind at each d_k has the peak rate of a grid, "
-    "the same for all, that came to the least loss in a run as long, with a seed and held-out sentences of its own."
+    "to d_k, and one rate for all would confound scores with steps: each kind at each d_k has the peak rate of a grid "
+    "that came to the least loss in a run as long, with a seed and held-out sentences of its own. All grids begin as "
+    f"one; where the best rate lies at an end, the next beyond is tried too, {GROWTHS} times at most."
 )
 
 
@@ -69,6 +72,7 @@ class Sizes:
     num_draws: int
     steps: int
     seeds: range
+    growths: int = GROWTHS
 
 
 def sizes(workshop: Workshop) -> Sizes:
@@ -81,21 +85,31 @@ def sizes(workshop: Workshop) -> Sizes:
         num_draws=extent.choose(2000, 200),
         steps=extent.num_steps(600, 20),
         seeds=extent.seeds(4),
+        growths=extent.choose(GROWTHS, 0),
     )
 
 
 def make(workshop: Workshop) -> StudyMaking:
     """Make the study; its last event is TableDone."""
     size = sizes(workshop)
-    first = [*_drawn(size), *_tried(size, workshop.should_stop)]
-    found = yield from make_rows(workshop, first, later=len(KINDS) * len(size.widths) * len(size.seeds))
+    grids: Grids = {(kind, d_k): size.rates for d_k in size.widths for kind in KINDS}
+    first = [*_drawn(size), *_tried(size, grids, workshop.should_stop)]
+    found = yield from make_rows(workshop, first, later=len(grids) * len(size.seeds))
     if found is None:
         return None
-    rates = best_rates(size, found)
-    trained = yield from make_rows(workshop, _trained(size, rates, workshop.should_stop), before=len(first))
+    for _ in range(size.growths):
+        beyond = further_rates(size, grids, found)
+        planned = _tried(size, beyond, workshop.should_stop)
+        more = yield from make_rows(workshop, planned, before=len(found), later=len(grids) * len(size.seeds))
+        if more is None:
+            return None
+        found = {**found, **more}
+        grids = {key: tuple(sorted({*grid, *beyond.get(key, ())})) for key, grid in grids.items()}
+    rates = best_rates(size, grids, found)
+    trained = yield from make_rows(workshop, _trained(size, rates, workshop.should_stop), before=len(found))
     if trained is None:
         return None
-    table = _table(size, {**found, **trained}, rates, workshop)
+    table = _table(size, {**found, **trained}, grids, rates, workshop)
     yield TableDone(table)
     return table
 
@@ -152,31 +166,40 @@ def _draw(d_k: int, size: Sizes) -> Values:
     return {"variance": product_variance(d_k, num_pairs=size.num_pairs, seed=1), "slopes": slopes}
 
 
-def _tried(size: Sizes, should_stop: ShouldStop) -> list[Planned]:
+def _tried(size: Sizes, grids: Grids, should_stop: ShouldStop) -> list[Planned]:
     """The runs that rates are chosen by."""
     planned: list[Planned] = []
-    for d_k in size.widths:
-        for kind in KINDS:
-            for rate in size.rates:
-                run = small_run(kind, d_k, rate=rate, steps=size.steps, seed=TRIAL_SEED)
-                name = _trial_name(kind, d_k, rate)
-                planned.append(plan_run(name, run, should_stop, num_tested=NUM_TESTED, build=build))
+    for (kind, d_k), grid in grids.items():
+        for rate in grid:
+            run = small_run(kind, d_k, rate=rate, steps=size.steps, seed=TRIAL_SEED)
+            name = _trial_name(kind, d_k, rate)
+            planned.append(plan_run(name, run, should_stop, num_tested=NUM_TESTED, build=build))
     return planned
 
 
-def best_rates(size: Sizes, rows: Rows) -> Rates:
+def best_rates(size: Sizes, grids: Grids, rows: Rows) -> Rates:
     """The rate of each kind and d_k whose trial came to the least loss, of those that did not break off.
 
     Where all broke off it is the least rate.
     """
     rates: Rates = {}
-    for d_k in size.widths:
-        for kind in KINDS:
-            trials = [(rows[_trial_name(kind, d_k, rate)], rate) for rate in size.rates]
-            whole = [(number(trial, "loss"), rate) for trial, rate in trials if number(trial, "steps") == size.steps]
-            finite = [(loss, rate) for loss, rate in whole if math.isfinite(loss)]
-            rates[kind, d_k] = min(finite)[1] if finite else min(size.rates)
+    for (kind, d_k), grid in grids.items():
+        trials = [(rows[_trial_name(kind, d_k, rate)], rate) for rate in grid]
+        whole = [(number(trial, "loss"), rate) for trial, rate in trials if number(trial, "steps") == size.steps]
+        finite = [(loss, rate) for loss, rate in whole if math.isfinite(loss)]
+        rates[kind, d_k] = min(finite)[1] if finite else min(grid)
     return rates
+
+
+def further_rates(size: Sizes, grids: Grids, rows: Rows) -> Grids:
+    """Where the best rate is the least or the greatest of its grid: the next one beyond, half or twice as high."""
+    further: Grids = {}
+    for key, rate in best_rates(size, grids, rows).items():
+        if rate == grids[key][0]:
+            further[key] = (rate / 2,)
+        elif rate == grids[key][-1]:
+            further[key] = (rate * 2,)
+    return further
 
 
 def _trained(size: Sizes, rates: Rates, should_stop: ShouldStop) -> list[Planned]:
@@ -208,7 +231,12 @@ def _slopes(rows: Rows, kind: str, d_k: int) -> list[float]:
     return slopes[kind]
 
 
-def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
+def _at_end(grids: Grids, rates: Rates) -> list[tuple[str, int]]:
+    """Whose best rate is at an end of its grid, even after that has grown."""
+    return [key for key, rate in rates.items() if rate in (grids[key][0], grids[key][-1])]
+
+
+def _claims(size: Sizes, rows: Rows, at_end: Sequence[tuple[str, int]]) -> tuple[Claim, ...]:
     small, large = size.widths[0], size.widths[-1]
     return (
         Claim("variance", "q k has variance d_k", tuple(_variance_part(d_k, size, rows) for d_k in size.widths)),
@@ -232,9 +260,9 @@ def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
             "loss",
             "unscaled does as additive for small d_k, worse for large; scaled mends it",
             (
-                _loss_part(size, rows, small, "additive"),
-                _loss_part(size, rows, large, "additive"),
-                _loss_part(size, rows, large, "scaled"),
+                _loss_part(size, rows, small, "additive", at_end),
+                _loss_part(size, rows, large, "additive", at_end),
+                _loss_part(size, rows, large, "scaled", at_end),
             ),
         ),
     )
@@ -251,27 +279,40 @@ def _slope_part(what: str, these: Sequence[float], those: Sequence[float]) -> Pa
     return Part(what, over_seeds(these, those, of="draws"), "below")
 
 
-def _loss_part(size: Sizes, rows: Rows, d_k: int, other: str) -> Part:
-    """Unscaled against another kind: alike at the least d_k, worse at the largest."""
+def _loss_part(size: Sizes, rows: Rows, d_k: int, other: str, at_end: Sequence[tuple[str, int]]) -> Part:
+    """Unscaled against another kind: alike at the least d_k, worse at the largest.
+
+    It settles nothing where a better rate than the best that was tried might turn it: of unscaled, which is claimed to
+    be worse, or of either, where both are claimed to be alike.
+    """
     these, those = (_losses(rows, kind, d_k, size.seeds) for kind in ("unscaled", other))
-    what = f"d_k {d_k}, unscaled against {other}"
-    if d_k == size.widths[0]:
-        return Part(what, paired(these, those), "near", LOSS_MARGIN, "nats")
-    return Part(what, paired(these, those), "above", unit="nats")
+    is_small = d_k == size.widths[0]
+    open_ones = [kind for kind in ("unscaled", *([other] if is_small else [])) if (kind, d_k) in at_end]
+    why = f", {' and '.join(open_ones)} at the end of the rates" if open_ones else ""
+    what = f"d_k {d_k}, unscaled against {other}{why}"
+    if is_small:
+        return Part(what, paired(these, those), "near", LOSS_MARGIN, "nats", settles=not open_ones)
+    return Part(what, paired(these, those), "above", unit="nats", settles=not open_ones)
 
 
-def _rate_notes(size: Sizes, rates: Rates) -> list[str]:
-    """The grid, and where the best rate lies at its end."""
+def _rate_notes(size: Sizes, grids: Grids, rates: Rates) -> list[str]:
+    """The grid, how far those of some kinds went, and where the best rate lies at an end all the same."""
     grid = ", ".join(f"{rate:g}" for rate in size.rates)
     notes = [f"Peak rates tried: {grid}; {size.steps:,} steps each, seed {TRIAL_SEED}, which no other run has."]
-    ends = (size.rates[0], size.rates[-1])
-    at_end = [f"{kind} at d_k {d_k}" for (kind, d_k), rate in rates.items() if rate in ends]
+    grown = [
+        f"{kind} at d_k {d_k} ({', '.join(f'{rate:g}' for rate in tried if rate not in size.rates)})"
+        for (kind, d_k), tried in grids.items()
+        if tried != size.rates
+    ]
+    if grown:
+        notes.append(f"Further ones, as the best lay at an end: {'; '.join(grown)}.")
+    at_end = [f"{kind} at d_k {d_k}" for kind, d_k in _at_end(grids, rates)]
     if at_end:
         notes.append(f"The best rate lies at an end of the grid, and a better one may lie beyond: {', '.join(at_end)}.")
     return notes
 
 
-def _table(size: Sizes, rows: Rows, rates: Rates, workshop: Workshop) -> Table:
+def _table(size: Sizes, rows: Rows, grids: Grids, rates: Rates, workshop: Workshop) -> Table:
     slopes = {kind: [(d_k, fmean(_slopes(rows, kind, d_k))) for d_k in size.widths] for kind in KINDS}
     losses = {kind: [(d_k, fmean(_losses(rows, kind, d_k, size.seeds))) for d_k in size.widths] for kind in KINDS}
     columns = [Column("variance of q k")]
@@ -295,7 +336,7 @@ def _table(size: Sizes, rows: Rows, rates: Rates, workshop: Workshop) -> Table:
     notes = (
         *workshop.extent.notes,
         PROTOCOL,
-        *_rate_notes(size, rates),
+        *_rate_notes(size, grids, rates),
         f"Seeds: {len(size.seeds)}; steps: {size.steps:,}. Guessing among the symbols costs {guess:.2f} nats.",
         time_note(rows),
     )
@@ -306,7 +347,7 @@ def _table(size: Sizes, rows: Rows, rates: Rates, workshop: Workshop) -> Table:
         title,
         tuple(columns),
         tuple(made),
-        _claims(size, rows),
+        _claims(size, rows, _at_end(grids, rates)),
         notes,
         plots,
         points=points,
@@ -319,6 +360,6 @@ STUDY = Study(
     statement=TEXT,
     protocol=PROTOCOL,
     verdict="variance within 5 % of d_k; slopes by draws; losses in pairs by seed, at the least and the largest d_k, "
-    "each at the best learning rate of a grid",
+    "each at the best learning rate of a grid, and none of them where that is at an end of it",
     make=make,
 )

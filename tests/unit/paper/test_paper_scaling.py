@@ -1,6 +1,7 @@
 """The study of scaled scores: what it draws, what its models begin with, and what its verdicts rest on."""
 
 import math
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -41,8 +42,9 @@ def test_a_quick_study_has_its_rows_and_verdicts_and_is_not_made_twice(tmp_path)
     assert [row.name for row in table.rows] == ["d_k 4", "d_k 64"]
     parts = parts_of(table)
     assert parts["d_k 64, variance / d_k - 1"].verdict == Verdict.HOLDS
-    assert parts["d_k 64, unscaled against scaled"].unit == "nats"
-    assert parts["d_k 4, unscaled against additive"].claimed == "near"
+    # of two rates each is an end, and a quick study has no more
+    assert parts["d_k 64, unscaled against scaled, unscaled at the end of the rates"].unit == "nats"
+    assert parts["d_k 4, unscaled against additive, unscaled and additive at the end of the rates"].claimed == "near"
     assert {claim.name for claim in table.claims} == {"variance", "gradient", "loss"}
     assert set(table.plots) == set(table.points) == {"scaling-slope.svg", "scaling-loss.svg"}
     assert table.notes[0].startswith("--quick")
@@ -103,18 +105,65 @@ def test_a_trial_that_broke_off_or_has_no_number_gives_no_rate():
         for kind in scaling.KINDS
         for rate, (loss, steps) in trials.items()
     }
-    assert scaling.best_rates(size, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
+    grids = {(kind, 7): size.rates for kind in scaling.KINDS}
+    assert scaling.best_rates(size, grids, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
     for name, row in rows.items():
         rows[name] = {**row, "steps": 2}
-    assert scaling.best_rates(size, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
+    assert scaling.best_rates(size, grids, rows) == {(kind, 7): 1e-3 for kind in scaling.KINDS}
 
 
 def test_a_rate_at_an_end_of_the_grid_is_told_of():
     size = scaling.Sizes(widths=(7, 11), rates=(1e-3, 2e-3, 4e-3), num_pairs=1, num_draws=1, steps=9, seeds=range(1, 3))
     middle = {(kind, d_k): 2e-3 for kind in scaling.KINDS for d_k in size.widths}
-    assert len(scaling._rate_notes(size, middle)) == 1
-    _, told = scaling._rate_notes(size, {**middle, ("additive", 11): 4e-3})
+    grids = dict.fromkeys(middle, size.rates)
+    assert len(scaling._rate_notes(size, grids, middle)) == 1
+    _, told = scaling._rate_notes(size, grids, {**middle, ("additive", 11): 4e-3})
     assert told.endswith("may lie beyond: additive at d_k 11.")
+    _, grown = scaling._rate_notes(size, {**grids, ("additive", 11): (5e-4, *size.rates)}, middle)
+    assert grown == "Further ones, as the best lay at an end: additive at d_k 11 (0.0005)."
+
+
+def test_a_grid_grows_where_its_best_rate_lies_at_an_end_and_no_further_than_that(tmp_path, monkeypatch):
+    best = {"scaled": 1.5e-3, "unscaled": 1.1e-4, "additive": 8e-3}  # 1e-3 or 2e-3; below all; above the grid
+
+    def measured(_, run, should_stop, *, num_tested):
+        kind = run.model.attention_score
+        distance = math.log(run.train.learning_rate / best[kind])
+        return {"loss": distance**2 + (kind == "unscaled"), "accuracy": 0.5, "steps": run.train.max_steps}
+
+    monkeypatch.setattr(small_run, "train_and_measure", measured)
+    quick = scaling.sizes(workshop(tmp_path))
+    monkeypatch.setattr(scaling, "sizes", lambda _: replace(quick, growths=3))
+    events, table = make_study("scaling", tmp_path)
+    tried = {event.name for event in events if isinstance(event, RowKept) and "-4-rate" in event.name}
+    rates = {kind: {name.partition("rate")[2] for name in tried if f"-{kind}-" in name} for kind in scaling.KINDS}
+    assert rates["unscaled"] == {"0.000125", "0.00025", "0.0005", "0.001", "0.002"}  # three times
+    assert rates["additive"] == {"0.001", "0.002", "0.004", "0.008", "0.016"}  # until the best is within
+    cells = table.rows[0].cells
+    assert (cells["rate, unscaled"].measured, cells["rate, additive"].measured) == (1.25e-4, 8e-3)
+    parts = parts_of(table)
+    part = parts["d_k 64, unscaled against scaled, unscaled at the end of the rates"]
+    assert part.difference.low > 0
+    assert part.verdict == Verdict.NOT_SETTLED  # a lower rate might be better still
+    assert any("may lie beyond: " in note and "unscaled at d_k 4" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("at_end", "settled"),
+    [([], [True] * 3), ([("scaled", 64)], [True] * 3), ([("additive", 4)], [False, True, True])],
+)
+def test_a_rate_at_an_end_settles_nothing_where_a_better_one_might_turn_the_verdict(at_end, settled, tmp_path):
+    size = scaling.sizes(workshop(tmp_path))
+    rows = {
+        f"scaling-{kind}-{d_k}-seed{seed}": {"loss": 0.1}
+        for kind in scaling.KINDS
+        for d_k in (4, 64)
+        for seed in (1, 2)
+    }
+    parts = [
+        scaling._loss_part(size, rows, *each, at_end) for each in ((4, "additive"), (64, "additive"), (64, "scaled"))
+    ]
+    assert [part.settles for part in parts] == settled
 
 
 def test_a_stopped_study_goes_on_after_its_last_finished_row(tmp_path):
