@@ -62,7 +62,8 @@ def parser(tmp_path_factory):
 
 def test_the_run_tells_of_f1_and_of_how_to_parse(parser):
     _, told = parser
-    assert "labelled F1 on the test text (51 sentences, tags not read)" in told
+    assert "labelled F1 on the test text (51 sentences, tags predicted, " in told
+    assert "scored with the tags of the references" in told
     assert "headway parse -m" in told
     assert "BLEU" not in told
 

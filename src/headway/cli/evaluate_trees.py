@@ -91,12 +91,12 @@ def _table(scores: "ParsevalScores", comparison: "ParserComparison | None") -> d
 
 def _warnings(scores: "ParsevalScores") -> list[str]:
     """What a reader of the figures must know."""
-    figures, warnings = scores.all.every_length, list[str]()
-    if figures.num_scored < figures.num_sentences:
-        lost = figures.num_sentences - figures.num_scored
+    warnings: list[str] = []
+    if scores.num_failed:
         warnings.append(
-            f"{lost:,} of {figures.num_sentences:,} sentences have no parse over the words of their reference "
-            f"({scores.num_missing:,} none at all): evalb leaves them out, all counts them as missed. Quote all."
+            f"{scores.num_failed:,} of {len(scores.sentences):,} sentences have no parse over the words of their "
+            f"reference ({scores.num_missing:,} none at all): evalb leaves them out, all counts them as missed. Quote "
+            "all."
         )
     if scores.evalb_stops_at is not None:
         warnings.append(f"EVALB itself would stop at sentence {scores.evalb_stops_at:,}, for too many errors.")
@@ -112,7 +112,9 @@ def _scores_text(scores: "ParsevalScores") -> str:
         rows.append(_row(name, f"<= {cutoff}", by_length.up_to_cutoff))
     note = (
         "all: a sentence without a parse over its words counts as missed; evalb: it is left out, as EVALB does. "
-        f"Labelled: {'yes' if scores.parameters.labeled else 'no'}; intervals by {scores.num_bootstrap:,} resamples."
+        f"Labelled: {'yes' if scores.parameters.labeled else 'no'}; tags on the scored trees: "
+        f"{'those of the references' if scores.reference_tags else 'their own'}; intervals by {scores.num_bootstrap:,} "
+        "resamples."
     )
     return columns(rows, right=set(range(2, 10))) + "\n\n" + note
 

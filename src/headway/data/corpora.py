@@ -69,7 +69,7 @@ def filters_of(config: RunConfig) -> CleanConfig:
     """The filters that tell something of the run's text: sides that are no translations may be alike or unlike."""
     return (
         config.clean
-        if config.reads == "pairs"
+        if config.translates
         else config.clean.model_copy(update={"drop_identical": False, "max_ratio": 0.0})
     )
 

@@ -60,7 +60,10 @@ class ByLength:
 
 @dataclass(frozen=True, slots=True)
 class ParsevalScores:
-    """Scores of one parser's trees. ``evalb_stops_at``: the sentence at whose error EVALB ends without a result."""
+    """Scores of one parser's trees. ``evalb_stops_at``: the sentence at whose error EVALB ends without a result.
+
+    ``reference_tags``: the tags of the references stood on the trees while brackets were counted; else their own did.
+    """
 
     evalb: ByLength
     all: ByLength
@@ -69,6 +72,12 @@ class ParsevalScores:
     sentences: tuple[SentenceScore, ...]
     parameters: Parameters
     num_bootstrap: int
+    reference_tags: bool = False
+
+    @property
+    def num_failed(self) -> int:
+        """Sentences without a parse over the words of their reference."""
+        return sum(bool(sentence.failure) for sentence in self.sentences)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, ready for JSON."""
@@ -117,6 +126,7 @@ def score_trees(
         sentences=tuple(sentences),
         parameters=parameters,
         num_bootstrap=num_bootstrap,
+        reference_tags=reference_tags,
     )
 
 

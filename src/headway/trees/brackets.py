@@ -2,8 +2,8 @@ r"""Files of trees in Penn brackets: ``(S (NP (NN work)) (VP (VBZ waits)))``, on
 
 Words and labels are separated by spaces, tabs and line ends; every other white space is part of a word. A tree may
 stand in an outer bracket without a label, ``( (S ...) )``, which is read as TOP. Round brackets that are words come as
-``-LRB-`` and ``-RRB-``, or bare where their tag says so: ``(-LRB- ()``. A node may hold words beside nodes: ``(A B (C
-c))``.
+``-LRB-`` and ``-RRB-``, or bare where their tag says so, or is a sign: ``(-LRB- ()``, ``(: ))``. A node may hold words
+beside nodes: ``(A B (C c))``.
 """
 
 import os
@@ -20,7 +20,7 @@ from headway.trees.tree import Tree, fold
 ROOT = "TOP"
 WIDTH = 100  # columns that a pretty-printed node may fill before its children get lines of their own
 _TOKEN = re.compile(
-    r"""\( (?P<bracket_tag> -[LR]RB-) \s+ (?P<bracket> [()] ) \)  # a round bracket that is a word
+    r"""\( \s* (?P<bracket_tag> -[LR]RB- | [^\w\s()]+ ) \s+ (?P<bracket> [()] ) \s* \)  # a round bracket that is a word
     | \( \s* (?P<tag> [^\s()]+ ) \s+ (?P<word> [^\s()]+ ) \s* \)  # a tag with its word
     | [()]
     | [^\s()]+""",
@@ -61,7 +61,12 @@ def read_parses(source: FilePath | Iterable[str], *, name: str = "trees") -> Ite
             continue
         reader = _Reader(name, may_have_several=True)
         trees = list(reader.read(line, number))
-        reader.finish()
+        if reader.is_open:
+            raise TreeError(
+                f"trees/brackets: {name} line {number:,}: the tree is not closed at the end of its line; wanted a tree "
+                "on each line, as every line stands for a sentence. Close its brackets, or write each tree on one line "
+                "(headway parse without --pretty)."
+            )
         yield trees[0] if len(trees) == 1 else Tree(ROOT, tuple(trees))
 
 
@@ -154,6 +159,11 @@ class _Reader:
             if tree is not None:
                 self._has_ended = True
                 yield tree
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a tree is not closed yet."""
+        return bool(self._open)
 
     def finish(self) -> None:
         """Check that nothing is left open at the end."""

@@ -190,6 +190,21 @@ def test_tags_of_the_references_can_be_put_on_first(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["evalb"]["every_length"]["f1"] == 100.0
 
 
+def test_whose_tags_stood_on_the_trees_is_told(tmp_path, capsys):
+    for options, told, kept in ((["--reference-tags"], "those of the references", True), ([], "their own", False)):
+        assert evaluated(tmp_path, GOLD, *options) == 0
+        assert f"tags on the scored trees: {told}" in capsys.readouterr().out
+        assert evaluated(tmp_path, GOLD, *options, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["reference_tags"] is kept
+
+
+def test_a_sentence_of_punctuation_alone_is_no_failure(tmp_path, capsys):
+    (tmp_path / "points").write_text("(TOP (S (. .)))\n", encoding="utf-8")
+    files = ["--hypothesis", str(tmp_path / "points"), "--reference", str(tmp_path / "points")]
+    assert main(["evaluate", "--task", "parsing", *files]) == 0
+    assert "have no parse" not in capsys.readouterr().err
+
+
 def test_a_file_of_parameters_or_their_name_is_taken(tmp_path, capsys):
     (tmp_path / "x.prm").write_text("LABELED 0\nDELETE_LABEL TOP\n", encoding="utf-8")
     renamed = [tree.replace("NP", "XP") for tree in GOLD]
@@ -204,6 +219,7 @@ def test_a_file_of_parameters_or_their_name_is_taken(tmp_path, capsys):
     [
         (GOLD[:1], [], r"found has 1 lines, .*gold has 2 trees"),
         (["(S (NP", ""], [], "line 1"),
+        (["(TOP (S (NP (DT the) (NN dog))", " (VP (VBZ barks)) (. .)))"], [], r"line 1: .*without --pretty"),
         (GOLD, ["--lowercase"], "--lowercase would have no effect with --task parsing"),
         (GOLD, ["-m", "x"], "--model would have no effect with --task parsing"),
         (GOLD, ["--parameters", "nothing-here.prm"], "nothing-here"),

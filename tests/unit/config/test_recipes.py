@@ -127,7 +127,6 @@ def test_recipes_of_parsers_choose_by_f1_and_keep_every_symbol(name):
     assert config.train.best_by == "f1"
     assert config.parsing.constrained
     assert (config.search.length_penalty, config.search.max_extra_tokens) == (0.3, 300)
-    assert config.clean.max_ratio == 0.0
 
 
 def test_the_paper_s_parser_holds_section_6_3_and_its_code():

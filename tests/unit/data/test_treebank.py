@@ -68,6 +68,16 @@ def test_a_tree_of_nothing_but_traces_is_an_empty_pair_and_is_counted(folder):
     assert {row.name: row.dropped for row in report.cleaning}["empty side"] == 1
 
 
+def test_no_tree_is_too_long_for_its_sentence(folder):
+    deep = "(TOP (S (NP (NP (NP (NP (NP (NP (NP (NP (NN a))))))))))"
+    path = folder / "train.trees"
+    path.write_text(f"{path.read_text()}{deep})\n", encoding="utf-8")
+    report = prepared(folder).report
+    (ratio,) = [row for row in report.cleaning if row.name == "ratio"]
+    assert not ratio.dropped
+    assert report.train.pairs == len(set(path.read_text().split("\n")) - {""})
+
+
 def test_brackets_that_do_not_match_are_told_with_their_line(tmp_path):
     with pytest.raises(TreeError, match=r"x\.trees line 2"):
         pairs(tmp_path, "(TOP (S (NN a)))\n(TOP (S (NN a)\n")

@@ -49,6 +49,19 @@ def test_round_brackets_are_read_as_words():
     assert tree.tags() == ("-LRB-", "NN", "-RRB-", "-LRB-", "NN", "-RRB-", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "tag", "word"),
+    [
+        ("(S ( -LRB-  ( ) (NN a))", "-LRB-", "("),
+        ("(S (-RRB- ) ) (NN a))", "-RRB-", ")"),
+        ("(S (: )) (NN a))", ":", ")"),
+        ("(S ('' ( ) (NN a))", "''", "("),
+    ],
+)
+def test_a_bare_bracket_may_have_spaces_and_a_sign_as_its_tag(text, tag, word):
+    assert one(text) == Tree("S", (Tree(tag, (word,)), Tree("NN", ("a",))))
+
+
 def test_only_the_white_space_of_ascii_separates():
     assert one("(S (NN a\u00a0b)\u2028)").children == (Tree("NN", ("a\u00a0b",)), "\u2028")
 
@@ -129,7 +142,7 @@ def test_several_trees_of_one_parse_come_under_one_root():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("(S (NN a)", "line 2: the tree that begins here is not closed where the text ends"),
+        ("(S (NN a)", "line 2: the tree is not closed at the end of its line; .*without --pretty"),
         ("(S (NN a)))", r"line 2: found '\)' with no bracket open"),
         ("a", "line 2: found 'a' outside"),
         ("(S (NN a) (NP ))", r"line 2: found an empty node \(NP\)"),
