@@ -27,7 +27,7 @@ from headway.metrics.bootstrap import Estimate, ratio_intervals
 from headway.metrics.kneser_ney import KneserNey
 from headway.metrics.open_vocabulary import OpenVocabulary
 from headway.metrics.perplexity import WordPerplexity, count_words
-from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from headway.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from headway.translate.generator import Generator
 
 MODEL = "language model"
@@ -50,10 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{given.order}-gram of sub-words": subword_costs(train, test, tokenizer=tokenizer, order=given.order),
         MODEL: generator.costs(test),
     }
-    num_tokens = {name: sum(len(ids) + 1 for ids in tokenizer.encode_batch(test)) for name in costs}
-    num_tokens[f"{given.order}-gram of words"] = count_words(test)
+    ids = tokenizer.encode_batch(test)
+    num_words, num_tokens = count_words(test), sum(len(line) + 1 for line in ids)
+    tokens = {f"{given.order}-gram of words": num_words}  # of the others those of the model
+    unknown = {MODEL: sum(line.count(UNK_ID) for line in ids)}
     rows = {
-        name: WordPerplexity(math.fsum(nats), count_words(test), num_tokens[name], len(test))
+        name: WordPerplexity(
+            math.fsum(nats), num_words, tokens.get(name, num_tokens), len(test), num_unknown=unknown.get(name, 0)
+        )
         for name, nats in costs.items()
     }
     differences = {name: difference(costs[MODEL], nats, test) for name, nats in costs.items() if name != MODEL}
@@ -67,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:22} {row.per_word:8.2f} a word of {row.num_words:,}   {row.per_token:8.2f} a token")
     for name, each in differences.items():
         ends = "" if each.low is None or each.high is None else f" [{each.low:+.3f}, {each.high:+.3f}]"
-        print(f"less {name:22} {each.value:+.3f}{ends} nats a word")
+        print(f"{MODEL} less {name:20} {each.value:+.3f}{ends} nats a word")
 
 
 def difference(these: Sequence[float], those: Sequence[float], lines: Sequence[str]) -> Estimate:

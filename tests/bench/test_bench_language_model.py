@@ -61,6 +61,7 @@ def test_all_three_are_printed_for_a_trained_model(bench, tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     differences = rows.pop("differences")
     assert list(rows) == ["5-gram of words", "5-gram of sub-words", "language model"]
+    assert list(differences) == ["5-gram of words", "5-gram of sub-words"]
     for name, found in differences.items():
         assert found["nats_a_word"] == pytest.approx((rows["language model"]["nats"] - rows[name]["nats"]) / 20)
         assert found["low"] <= found["nats_a_word"] <= found["high"]

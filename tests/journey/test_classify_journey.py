@@ -76,7 +76,7 @@ def test_new_texts_get_their_labels(classifier, capsys):
     assert "against the baseline +" in capsys.readouterr().out
     write_lines(folder / "too-few", ["first"])
     assert main([*evaluate, "--baseline", str(folder / "too-few")]) == 2
-    assert f"1 labels against {len(wanted)}" in capsys.readouterr().err
+    assert f"too-few has 1 lines, {folder / 'new.tsv'} has {len(wanted)} labelled texts" in capsys.readouterr().err
 
 
 def test_jsonl_has_the_probability_of_each_label(classifier, capsys, tmp_path):

@@ -38,7 +38,7 @@ _OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "ref
     default=TRANSLATION,
     show_default=True,
     help="What is measured. parsing: trees in brackets, one a line, against those of a treebank; the other tasks take "
-    "-m and --reference.",
+    "-m and --reference, and classification --baseline.",
 )
 @click.option(
     "-m",

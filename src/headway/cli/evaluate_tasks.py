@@ -9,6 +9,7 @@ import click
 
 from headway.cli.reports import accuracy_comparison_text, accuracy_text, columns, count
 from headway.cli.search_options import is_given, written
+from headway.errors import MetricError
 
 CLASSIFICATION = "classification"
 SHARED = ("task", "models", "reference", "device", "threads", "batch_tokens", "as_json")  # options of every task
@@ -53,19 +54,24 @@ def language_model(given: Measuring) -> None:
 
 def classification(given: Measuring) -> None:
     """Tell the accuracy on labelled texts, a label, a tab and a text a line; with a baseline a paired test."""
-    from headway.corpus.lines import read_lines
+    from headway.corpus.lines import name_of, read_lines
     from headway.corpus.tsv import read_tsv
     from headway.metrics.accuracy import accuracy, compare_labels
-    from headway.translate.classifier import TextClassifier
+    from headway.translate.classifier import BATCH_TOKENS, TextClassifier
 
     pairs = list(read_tsv(given.reference, languages=("", ""), fields=("2", "1")))
     classifier = TextClassifier.from_folder(given.model, given.device, threads=given.threads)
     wanted = [pair.target for pair in pairs]
     classifier.check_labels(wanted)
     others = None if given.baseline is None else list(read_lines(given.baseline))
-    if others is not None:
-        accuracy(others, wanted)  # before the work: refuses another number of labels
-    labels = [each.label for each in classifier.classify([pair.source for pair in pairs])]
+    if others is not None and len(others) != len(wanted):
+        raise MetricError(
+            f"cli/evaluate_tasks: {name_of(given.baseline or '')} has {len(others):,} lines, "
+            f"{name_of(given.reference)} has {len(wanted):,} labelled texts; a baseline has a label a line for each. "
+            "Write it by headway classify, of the same texts."
+        )
+    room = given.batch_tokens or BATCH_TOKENS
+    labels = [each.label for each in classifier.classify([pair.source for pair in pairs], batch_tokens=room)]
     found = accuracy(labels, wanted)
     comparison = None if others is None else compare_labels(others, labels, wanted)
     if given.as_json:
@@ -102,5 +108,7 @@ def evaluate_task(
     """Measure one model at its task; options of translating are refused, for they would have no effect."""
     if len(models) != 1:
         raise click.UsageError(f"--task {task} measures one model; found {len(models)} (-m). Give one.")
+    if str(reference) == str(baseline) == "-":
+        raise click.UsageError("--reference and --baseline are both standard input, which can be read once.")
     check_only((*SHARED, "baseline") if task == CLASSIFICATION else SHARED, task)
     TASKS[task](Measuring(models[0], reference, device, threads, batch_tokens, baseline, as_json))

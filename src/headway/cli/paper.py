@@ -30,5 +30,5 @@ def command() -> None:
 
     A table's rows are kept in the work folder (--out) as they are finished: the same command goes on where it stopped.
     The folder gets the table as Markdown, JSON and SVG. Claims end in a verdict: holds, does not hold, or not settled
-    at this scale, by the 95 % interval of a paired difference.
+    at this scale, by the 95 % interval of a paired difference (of counts, by their range).
     """

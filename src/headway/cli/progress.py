@@ -181,12 +181,14 @@ def _finished(event: "Finished") -> str:
 def _parsed(evaluation: "ParserEvaluation", part: str) -> list[str]:
     """F1 of a parser, failed sentences counted as missed."""
     whole, short = evaluation.scores.all.every_length, evaluation.scores.all.up_to_cutoff
-    tags = "given" if evaluation.tags_given else f"predicted, {whole.tagging_accuracy:.2f} % of them right"
+    tags: str = evaluation.tags
+    if tags == "predicted":
+        tags += f", {whole.tagging_accuracy:.2f} % of them right"
     lines = [f"labelled F1 on the {part} text ({count(whole.num_sentences, 'sentence')}, tags {tags}):"]
     for name, figures in (("any length", whole), (f"up to {evaluation.scores.parameters.cutoff_length} words", short)):
         interval = figures.f1_interval
         between = "" if interval is None else f"  [{interval.low:.2f}, {interval.high:.2f}]"
         lines.append(f"  {name:15} {figures.f1:6.2f}{between}")
-    if not evaluation.tags_given:
+    if evaluation.tags != "given":
         lines.append("  scored with the tags of the references on its trees, as is the custom")
     return [*lines, *(f"  warning: {warning}" for warning in evaluation.warnings)]

@@ -1,4 +1,4 @@
-"""Recipes as TOML text: written, and where in the text each key stands."""
+"""Recipes as TOML text: written, where in the text each key stands, and what is wrong with a text that is none."""
 
 import json
 import re
@@ -72,16 +72,16 @@ def key_lines(text: str) -> dict[Key, int]:
     section: Key = ()
     for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.match(line):
-            section = _splitkey_of(header[2])
+            section = _split_key(header[2])
             if header[1] == "[[":  # one of several tables: its number, from 0, is a part of the key, as in pydantic's
                 section += (str(sum(1 for key in lines if key[:-1] == section)),)
             lines.setdefault(section, number)
         elif assignment := _ASSIGNMENT.match(line):
-            lines.setdefault(section + _splitkey_of(assignment[1]), number)
+            lines.setdefault(section + _split_key(assignment[1]), number)
     return lines
 
 
-def _splitkey_of(text: str) -> Key:
+def _split_key(text: str) -> Key:
     """Split a dotted key as TOML does; () when it is none."""
     try:
         table: object = tomllib.loads(f"{text} = 0")

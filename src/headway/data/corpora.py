@@ -66,7 +66,10 @@ def read_corpus(corpus: CorpusConfig, config: RunConfig, data_dir: Path) -> Iter
 
 
 def filters_of(config: RunConfig) -> CleanConfig:
-    """The filters that tell something of the run's text: sides that are no translations may be alike or unlike."""
+    """The filters that tell something of the run's text: sides that are no translations may be alike or unlike.
+
+    So of a parser, too: symbols of trees are longer than words.
+    """
     return (
         config.clean
         if config.translates

@@ -3,21 +3,24 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from headway.config.schema import ParsingConfig
 from headway.metrics.parseval import Figures, ParsevalScores
+
+TagSource = Literal["given", "predicted", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSet:
     """One set of sentences and the scores of their trees, with the tags of the references on them.
 
-    ``tags_given``: the parser read the tags, too. ``num_repaired``: outputs that were no trees over their words.
+    ``tags``: it read them, wrote them, or did neither. ``num_repaired``: outputs that were no trees over their words.
     """
 
     name: str
     scores: ParsevalScores
-    tags_given: bool
+    tags: TagSource
     num_repaired: int
 
 
@@ -64,7 +67,7 @@ def quality_of(scored: Sequence[ParsedSet]) -> list[str]:
 
 def _tags(entry: ParsedSet) -> str:
     right = entry.scores.all.every_length.tagging_accuracy
-    return "given" if entry.tags_given else f"predicted, {right:.2f} % right"
+    return f"predicted, {right:.2f} % right" if entry.tags == "predicted" else entry.tags
 
 
 def limits_of(longest: int) -> list[str]:

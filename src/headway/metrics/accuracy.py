@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from headway.errors import MetricError
 
@@ -74,8 +73,11 @@ class AccuracyComparison:
     def p_value(self) -> float:
         """How often a fair coin parts these texts as unevenly: McNemar's test, exact."""
         unlike = self.only_baseline + self.only_this
-        tail = sum(math.comb(unlike, heads) for heads in range(min(self.only_baseline, self.only_this) + 1))
-        return min(1.0, float(Fraction(2 * tail, 2**unlike)))
+        tail = ways = 1  # of no heads, then of one more at a time
+        for heads in range(min(self.only_baseline, self.only_this)):
+            ways = ways * (unlike - heads) // (heads + 1)
+            tail += ways
+        return min(1.0, 2 * tail / 2**unlike)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, ready for JSON."""

@@ -22,8 +22,9 @@ def order_claims(kind: LayerKind, orders: Orders) -> list[Claim]:
         for letter, exponent in kind.exponents.items()
         if letter in orders.core
     ]
-    chain = 0.0 if kind.chain is None else kind.chain
-    sequential = [_exponent(letter, points, chain if letter == "n" else 0.0) for letter, points in orders.chain.items()]
+    assert kind.chain is not None, "a printed row has one"
+    grows = {"n": kind.chain}
+    sequential = [_exponent(letter, points, grows.get(letter, 0.0)) for letter, points in orders.chain.items()]
     path = [_exponent(letter, points, path_exponent(kind, letter)) for letter, points in orders.path.items()]
     operations.append(_same_ratio(orders.ratio))
     return [

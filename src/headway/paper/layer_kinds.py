@@ -208,7 +208,10 @@ def chain_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
 
 
 def path_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
-    """Where the maximum path is found: by the letters of ``kind.path``, and by d, which it does not grow with."""
+    """Where the maximum path is found: by the letters of ``kind.path``, and by d, which it does not grow with.
+
+    Of a dilated stack ``log_k n`` is k = ``KERNEL``, and each k of ``powers_of`` has a sweep of its own, ``log_5 n``.
+    """
     sweeps: dict[str, list[Point]] = {}
     letters = kind.path or {"n": 0.0}
     if "n" in letters:

@@ -80,7 +80,7 @@ class ParserRow:
 
     every_length: Scored
     up_to_cutoff: Scored
-    tags_given: bool
+    tags: str
     repaired: int
     empty: int  # trees without words
     parameters: int
@@ -150,7 +150,7 @@ def measure_parser(
     return {
         "every_length": _scored(found.scores.all.every_length),
         "up_to_cutoff": _scored(found.scores.all.up_to_cutoff),
-        "tags_given": found.tags_given,
+        "tags": found.tags,
         "repaired": found.num_repaired,
         "empty": found.num_empty,
         "parameters": count_parameters(config.model).total,

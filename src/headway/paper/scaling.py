@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import torch
@@ -32,7 +32,7 @@ from headway.paper.study import (
 )
 from headway.paper.symbols import SymbolTask
 from headway.paper.table import Cell, Column, Row, Table
-from headway.paper.verdict import Claim, Difference, Part
+from headway.paper.verdict import Claim, Difference, Part, Verdict
 from headway.paper.work import Values
 
 KINDS = tuple(ATTENTION_SCORES)
@@ -58,7 +58,7 @@ PROTOCOL = (
     "in pairs by seed. Adam moves every component by about the learning rate, so that a step changes q k in proportion "
     "to d_k, and one rate for all would confound scores with steps: each kind at each d_k has the peak rate of a grid "
     "that came to the least loss in a run as long, with a seed and held-out sentences of its own. All grids begin as "
-    f"one; where the best rate lies at an end, the next beyond is tried too, {GROWTHS} times at most."
+    f"one; where the best rate lies at an end, the next beyond is tried too, {GROWTHS} times at most (--quick: never)."
 )
 
 
@@ -99,6 +99,8 @@ def make(workshop: Workshop) -> StudyMaking:
         return None
     for _ in range(size.growths):
         beyond = further_rates(size, grids, found)
+        if not beyond:
+            break
         planned = _tried(size, beyond, workshop.should_stop)
         more = yield from make_rows(workshop, planned, before=len(found), later=len(grids) * len(size.seeds))
         if more is None:
@@ -282,17 +284,19 @@ def _slope_part(what: str, these: Sequence[float], those: Sequence[float]) -> Pa
 def _loss_part(size: Sizes, rows: Rows, d_k: int, other: str, at_end: Sequence[tuple[str, int]]) -> Part:
     """Unscaled against another kind: alike at the least d_k, worse at the largest.
 
-    It settles nothing where a better rate than the best that was tried might turn it: of unscaled, which is claimed to
-    be worse, or of either, where both are claimed to be alike.
+    It settles nothing where a better rate than the best that was tried might turn it: of the worse of the two, or of
+    either, where both are claimed to be alike.
     """
     these, those = (_losses(rows, kind, d_k, size.seeds) for kind in ("unscaled", other))
     is_small = d_k == size.widths[0]
-    open_ones = [kind for kind in ("unscaled", *([other] if is_small else [])) if (kind, d_k) in at_end]
-    why = f", {' and '.join(open_ones)} at the end of the rates" if open_ones else ""
-    what = f"d_k {d_k}, unscaled against {other}{why}"
-    if is_small:
-        return Part(what, paired(these, those), "near", LOSS_MARGIN, "nats", settles=not open_ones)
-    return Part(what, paired(these, those), "above", unit="nats", settles=not open_ones)
+    claimed, margin = ("near", LOSS_MARGIN) if is_small else ("above", 0.0)
+    part = Part(f"d_k {d_k}, unscaled against {other}", paired(these, those), claimed, margin, "nats")
+    worse = {Verdict.HOLDS: ("unscaled",), Verdict.DOES_NOT_HOLD: (other,), Verdict.NOT_SETTLED: ()}
+    turning = ("unscaled", other) if is_small else worse[part.verdict]
+    open_ones = [kind for kind in turning if (kind, d_k) in at_end]
+    if not open_ones:
+        return part
+    return replace(part, what=f"{part.what}, {' and '.join(open_ones)} at the end of the rates", settles=False)
 
 
 def _rate_notes(size: Sizes, grids: Grids, rates: Rates) -> list[str]:
@@ -360,6 +364,6 @@ STUDY = Study(
     statement=TEXT,
     protocol=PROTOCOL,
     verdict="variance within 5 % of d_k; slopes by draws; losses in pairs by seed, at the least and the largest d_k, "
-    "each at the best learning rate of a grid, and none of them where that is at an end of it",
+    "each at the best learning rate of a grid, and none where a better one beyond its end might turn it",
     make=make,
 )

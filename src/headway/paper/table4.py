@@ -267,7 +267,7 @@ def _row(made: Made) -> Row:
         "95 % interval": Cell(measured=_interval(row.every_length)),
         SHORT: Cell(measured=row.up_to_cutoff.f1),
         "sentences": Cell(measured=row.every_length.sentences),
-        "tags": Cell(measured="given" if row.tags_given else "predicted"),
+        "tags": Cell(measured=row.tags),
         "parameters": Cell(measured=row.parameters),
         "minutes": Cell(measured=row.minutes or None),
     }

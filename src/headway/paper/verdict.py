@@ -1,4 +1,4 @@
-"""Whether a claim holds, by the 95 % interval of a paired difference."""
+"""Whether a claim holds, by the interval of a paired difference: 95 %, or of counts their range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -152,8 +152,7 @@ def _write(session: Session, out_dir: Path, *, part: str, evaluation: Result) ->
 def _scored(name: str, evaluation: Result) -> list[ScoredSet | ParsedSet]:
     """What the card tells of translations and of trees."""
     if isinstance(evaluation, ParserEvaluation):
-        given, repaired = evaluation.tags_given, evaluation.num_repaired
-        return [ParsedSet(name, evaluation.scores, tags_given=given, num_repaired=repaired)]
+        return [ParsedSet(name, evaluation.scores, tags=evaluation.tags, num_repaired=evaluation.num_repaired)]
     return [ScoredSet(name, evaluation.scores, evaluation.perplexity)] if isinstance(evaluation, Evaluation) else []
 
 

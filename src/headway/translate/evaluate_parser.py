@@ -4,25 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.config.schema import ParsingConfig
+from headway.folder.parser_card import TagSource
 from headway.metrics.parseval import ParsevalScores, score_trees
 from headway.text.tagged_words import split_tagged
 from headway.translate.parser import Parse, Parser
-from headway.trees.linear import delinearise
+from headway.trees.linear import delinearise, style_of
 from headway.trees.tree import Tree
+
+
+def tag_source(parsing: ParsingConfig) -> TagSource:
+    """Whence the tags of a parser's trees are: it reads them, writes them, or its symbols hide them."""
+    if parsing.tags == "given":
+        return "given"
+    return "hidden" if style_of(parsing.style).hides_tags else "predicted"
 
 
 @dataclass(frozen=True, slots=True)
 class ParserEvaluation:
     """Trees with their scores, which are those with the tags of the references: punctuation is left out by its tag.
 
-    The tagging accuracy is that of the parser's own tags, which are those of the references where ``tags_given``: it
-    read them. ``num_repaired``: outputs that were no tree over their words.
+    The tagging accuracy is that of the parser's own tags, which are those of the references where ``tags`` are given:
+    it read them. ``num_repaired``: outputs that were no tree over their words.
     ``num_empty``: sentences of nothing but traces, which are not scored.
     """
 
     trees: tuple[Tree | None, ...]
     scores: ParsevalScores
-    tags_given: bool
+    tags: TagSource
     num_repaired: int = 0
     num_empty: int = 0
     warnings: tuple[str, ...] = ()
@@ -32,7 +40,7 @@ class ParserEvaluation:
         table = self.scores.to_dict()
         del table["sentences"]
         return table | {
-            "tags": "given" if self.tags_given else "predicted",
+            "tags": self.tags,
             "num_repaired": self.num_repaired,
             "num_empty": self.num_empty,
             "warnings": list(self.warnings),
@@ -80,7 +88,7 @@ def score_parses(
     return ParserEvaluation(
         tuple(trees),
         scores,
-        tags_given=parser.needs_tags,
+        tags=tag_source(parser.parsing),
         num_repaired=num_repaired,
         num_empty=len(trees) - scores.all.every_length.num_sentences,
         warnings=tuple(warnings),

@@ -2,8 +2,8 @@ r"""Files of trees in Penn brackets: ``(S (NP (NN work)) (VP (VBZ waits)))``, on
 
 Words and labels are separated by spaces, tabs and line ends; every other white space is part of a word. A tree may
 stand in an outer bracket without a label, ``( (S ...) )``, which is read as TOP. Round brackets that are words come as
-``-LRB-`` and ``-RRB-``, or bare where their tag says so, or is a sign: ``(-LRB- ()``, ``(: ))``. A node may hold words
-beside nodes: ``(A B (C c))``.
+``-LRB-`` and ``-RRB-``, or bare where their tag says so: ``(-LRB- ()``; an opening one also where its tag is a sign,
+``(: ()``. A node may hold words beside nodes: ``(A B (C c))``.
 """
 
 import os
@@ -20,7 +20,8 @@ from headway.trees.tree import Tree, fold
 ROOT = "TOP"
 WIDTH = 100  # columns that a pretty-printed node may fill before its children get lines of their own
 _TOKEN = re.compile(
-    r"""\( \s* (?P<bracket_tag> -[LR]RB- | [^\w\s()]+ ) \s+ (?P<bracket> [()] ) \s* \)  # a round bracket that is a word
+    r"""\( \s* (?P<bracket_tag> -[LR]RB- ) \s+ (?P<bracket> [()] ) \s* \)  # a round bracket that is a word
+    | \( \s* (?P<sign> [^\w\s()]+ ) \s+ \( \s* \)  # the same with a sign as its tag; closing, it might be an empty node
     | \( \s* (?P<tag> [^\s()]+ ) \s+ (?P<word> [^\s()]+ ) \s* \)  # a tag with its word
     | [()]
     | [^\s()]+""",
@@ -147,6 +148,8 @@ class _Reader:
                 tree = self._add(Tree(found["tag"], (unescape_word(found["word"]),)))
             elif found["bracket"] is not None:
                 tree = self._add(Tree(found["bracket_tag"], (found["bracket"],)))
+            elif found["sign"] is not None:
+                tree = self._add(Tree(found["sign"], ("(",)))
             elif token == ")":
                 tree = self._add(self._closed())
             elif token == "(":

@@ -9,6 +9,7 @@ import pytest
 from headway.cli import paper_report
 from headway.cli.main import main
 from headway.cli.paper import TABLES, Tables
+from headway.paper import architectures
 from headway.paper.events import RowBegun, RowKept, TableDone
 from headway.paper.table import Cell, Column, Row, Table
 from headway.train.events import Interrupted
@@ -30,6 +31,18 @@ def test_json_is_one_object_and_what_the_file_holds(tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "table2.json").read_text())
     assert printed["command"] == f"headway paper table2 --out {tmp_path}"
+
+
+def test_with_data_the_costs_come_first_and_json_is_the_race_alone(tmp_path, capsys, monkeypatch):
+    race = Table("table2-measured", "The race", (Column("x"),), ())
+    monkeypatch.setattr(architectures, "make", lambda work, race_of, **how: iter([TableDone(race)]))
+    arguments = ["paper", "table2", "--data", str(tmp_path), "--steps", "3", "--out", str(tmp_path / "work")]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    assert told.index("Transformer (base)") < told.index("The race")
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "table2-measured"
+    assert json.loads((tmp_path / "work" / "table2.json").read_text())["command"] == "headway paper table2"
 
 
 def test_an_unknown_table_is_told_with_the_nearest(capsys):

@@ -19,7 +19,7 @@ def refusal(text, *overrides):
         load_text(text, name="my.toml", overrides=overrides)
     message = str(caught.value)
     assert "\n" not in message
-    assert message.startswith(("config/load: ", "config/override: "))
+    assert message.startswith(("config/load: ", "config/override: --set "))
     return message
 
 

@@ -380,6 +380,15 @@ def test_too_few_pairs_are_an_error_with_the_minimum(
     assert read_prepared(tmp_path / "out") is None
 
 
+def test_names_and_settings_are_looked_at_before_any_file_is_read_or_written(tmp_path: Path) -> None:
+    (tmp_path / "train.en").write_bytes(b"\xff no text\n")
+    with pytest.raises(CorpusError, match=r"train\.de does not exist"):
+        prepare(_config(), tmp_path, tmp_path / "out")
+    with pytest.raises(CorpusError, match=r"data\.target_language: found 'german'"):
+        prepare(_config(data={"target_language": "german"}), tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_two_pairs_are_enough_and_one_with_validation_files(tmp_path: Path) -> None:
     _write(tmp_path, "train", [("red", "rot"), ("blue", "blau")])
     report = prepare(_config(), tmp_path, tmp_path / "a").report

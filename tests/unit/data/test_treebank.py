@@ -68,7 +68,7 @@ def test_a_tree_of_nothing_but_traces_is_an_empty_pair_and_is_counted(folder):
     assert {row.name: row.dropped for row in report.cleaning}["empty side"] == 1
 
 
-def test_no_tree_is_too_long_for_its_sentence(folder):
+def test_the_ratio_filter_does_not_apply_to_trees(folder):
     deep = "(TOP (S (NP (NP (NP (NP (NP (NP (NP (NP (NN a))))))))))"
     path = folder / "train.trees"
     path.write_text(f"{path.read_text()}{deep})\n", encoding="utf-8")

@@ -1,5 +1,7 @@
 """Accuracy: counts, and the interval of Wilson by an independent computation."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,12 @@ def test_a_classifier_does_not_differ_from_itself():
     assert (compared.difference, compared.p_value) == (0.0, 1.0)
     low, high = compared.interval
     assert low == -high < 0
+
+
+def test_p_of_many_texts_is_that_of_a_normal_law():
+    compared = AccuracyComparison(10_100, 9_900, 50_000)
+    deviations = (200 - 1) / 20_000**0.5  # with the correction for continuity
+    assert compared.p_value == pytest.approx(math.erfc(deviations / 2**0.5), rel=1e-3)
 
 
 @given(st.integers(0, 3000), st.integers(0, 3000))

@@ -14,6 +14,8 @@ from headway.paper.events import RowBegun, RowKept, RowStopped
 from headway.paper.small_run import train_and_measure
 from headway.paper.verdict import Verdict
 
+ALIKE = {1: 0.0, 2: 0.01}  # what seeds add to a loss, the same for all kinds
+
 
 @pytest.mark.parametrize("d_k", [4, 67])
 def test_queries_and_keys_begin_with_components_of_variance_1_whatever_d_k(d_k):
@@ -42,8 +44,9 @@ def test_a_quick_study_has_its_rows_and_verdicts_and_is_not_made_twice(tmp_path)
     assert [row.name for row in table.rows] == ["d_k 4", "d_k 64"]
     parts = parts_of(table)
     assert parts["d_k 64, variance / d_k - 1"].verdict == Verdict.HOLDS
+    (large,) = [part for what, part in parts.items() if what.startswith("d_k 64, unscaled against scaled")]
+    assert large.unit == "nats"
     # of two rates each is an end, and a quick study has no more
-    assert parts["d_k 64, unscaled against scaled, unscaled at the end of the rates"].unit == "nats"
     assert parts["d_k 4, unscaled against additive, unscaled and additive at the end of the rates"].claimed == "near"
     assert {claim.name for claim in table.claims} == {"variance", "gradient", "loss"}
     assert set(table.plots) == set(table.points) == {"scaling-slope.svg", "scaling-loss.svg"}
@@ -141,6 +144,8 @@ def test_a_grid_grows_where_its_best_rate_lies_at_an_end_and_no_further_than_tha
     assert rates["additive"] == {"0.001", "0.002", "0.004", "0.008", "0.016"}  # until the best is within
     cells = table.rows[0].cells
     assert (cells["rate, unscaled"].measured, cells["rate, additive"].measured) == (1.25e-4, 8e-3)
+    numbers = [event.number for event in events if isinstance(event, RowBegun)]
+    assert numbers == list(range(1, len(numbers) + 1))
     parts = parts_of(table)
     part = parts["d_k 64, unscaled against scaled, unscaled at the end of the rates"]
     assert part.difference.low > 0
@@ -149,21 +154,33 @@ def test_a_grid_grows_where_its_best_rate_lies_at_an_end_and_no_further_than_tha
 
 
 @pytest.mark.parametrize(
-    ("at_end", "settled"),
-    [([], [True] * 3), ([("scaled", 64)], [True] * 3), ([("additive", 4)], [False, True, True])],
+    ("unscaled", "at_end", "verdicts"),
+    [
+        (0.9, [], ["does not hold", "holds", "holds"]),
+        (0.9, [("scaled", 64), ("additive", 64)], ["does not hold", "holds", "holds"]),  # only the worse can turn it
+        (0.9, [("unscaled", 64)], ["does not hold", "open", "open"]),
+        (0.1, [], ["does not hold", "does not hold", "does not hold"]),
+        (0.1, [("scaled", 64), ("unscaled", 64)], ["does not hold", "does not hold", "open"]),
+        (0.5, [], ["holds", "not settled", "not settled"]),
+        (0.5, [("additive", 4)], ["open", "not settled", "not settled"]),
+        (0.5, [("unscaled", 4)], ["open", "not settled", "not settled"]),
+    ],
 )
-def test_a_rate_at_an_end_settles_nothing_where_a_better_one_might_turn_the_verdict(at_end, settled, tmp_path):
+def test_a_rate_at_an_end_settles_nothing_where_a_better_one_might_turn_the_verdict(
+    unscaled, at_end, verdicts, tmp_path
+):
     size = scaling.sizes(workshop(tmp_path))
     rows = {
-        f"scaling-{kind}-{d_k}-seed{seed}": {"loss": 0.1}
+        f"scaling-{kind}-{d_k}-seed{seed}": {"loss": (unscaled if kind == "unscaled" else 0.5) + ALIKE[seed]}
         for kind in scaling.KINDS
         for d_k in (4, 64)
-        for seed in (1, 2)
+        for seed in size.seeds
     }
-    parts = [
-        scaling._loss_part(size, rows, *each, at_end) for each in ((4, "additive"), (64, "additive"), (64, "scaled"))
-    ]
-    assert [part.settles for part in parts] == settled
+    asked = ((4, "additive"), (64, "additive"), (64, "scaled"))
+    parts = [scaling._loss_part(size, rows, *each, at_end) for each in asked]
+    told = [str(part.verdict).removesuffix(" at this scale") if part.settles else "open" for part in parts]
+    assert told == verdicts
+    assert all(part.what.endswith("at the end of the rates") is not part.settles for part in parts)
 
 
 def test_a_stopped_study_goes_on_after_its_last_finished_row(tmp_path):
@@ -176,3 +193,23 @@ def test_a_stopped_study_goes_on_after_its_last_finished_row(tmp_path):
     events, table = make_study("scaling", tmp_path)
     assert table is not None
     assert [event.name for event in events if isinstance(event, RowKept) and not event.is_new] == kept
+
+
+def test_a_study_that_was_stopped_while_its_grids_grew_goes_on_to_the_same_table(tmp_path, monkeypatch):
+    def measured(_, run, should_stop, *, num_tested):
+        if should_stop():
+            return None
+        return {"loss": run.train.learning_rate, "accuracy": 0.5, "steps": run.train.max_steps}
+
+    monkeypatch.setattr(small_run, "train_and_measure", measured)
+    quick = scaling.sizes(workshop(tmp_path))
+    monkeypatch.setattr(scaling, "sizes", lambda _: replace(quick, growths=2))
+    _, whole = make_study("scaling", tmp_path / "whole")
+    tried = 2 * 3 * 2  # in the first round
+    asked = iter([False] * (tried + 4) + [True] * 1000)
+    events, table = make_study("scaling", tmp_path / "stopped", should_stop=lambda: next(asked))
+    assert table is None
+    assert isinstance(events[-1], RowStopped)
+    _, table = make_study("scaling", tmp_path / "stopped")
+    assert table.rows == whole.rows
+    assert table.claims == whole.claims

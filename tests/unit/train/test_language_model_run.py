@@ -77,6 +77,15 @@ def test_the_measured_perplexity_is_that_of_the_whole_forward_pass(trained):
     assert finished.evaluated_on == "validation"
 
 
+def test_each_line_has_its_own_cost_whatever_batches_they_are_read_in(trained):
+    generator = Generator.from_folder(trained[0])
+    lines = ["a b c a b c a", "a", "b c a b", "c"]  # not in the order of their lengths
+    alone = [generator.measure([line]).nll for line in lines]
+    assert len(set(alone)) == len(lines)
+    for batch_tokens in (None, 8):
+        assert generator.costs(lines, batch_tokens=batch_tokens) == pytest.approx(alone, rel=1e-5)
+
+
 def test_the_card_says_what_the_model_is_and_how_well_it_predicts(trained):
     out, _, events = trained
     card = (out / "README.md").read_text(encoding="utf-8")

@@ -101,7 +101,7 @@ def test_what_the_run_writes_tells_of_a_parser(one):
     finished = events[-1]
     assert isinstance(finished, Finished)
     assert finished.evaluation.scores.all.every_length.f1 == 100.0
-    assert finished.evaluation.tags_given
+    assert finished.evaluation.tags == "given"
 
 
 def test_a_run_that_begins_with_a_parser_needs_room_for_new_symbols_and_tags(one):

@@ -54,7 +54,7 @@ def test_round_brackets_are_read_as_words():
     [
         ("(S ( -LRB-  ( ) (NN a))", "-LRB-", "("),
         ("(S (-RRB- ) ) (NN a))", "-RRB-", ")"),
-        ("(S (: )) (NN a))", ":", ")"),
+        ("(S (: () (NN a))", ":", "("),
         ("(S ('' ( ) (NN a))", "''", "("),
     ],
 )
@@ -115,6 +115,7 @@ def test_a_file_is_named_in_messages(tmp_path):
         (["()"], r"line 1: found an empty node \(\), begun on line 1"),
         (["(S (NN a)", "(NP ", "))"], r"line 3: found an empty node \(NP\), begun on line 2"),
         (["(S (-NONE- ) (NN a))"], r"line 1: found an empty node \(-NONE-\)"),
+        (["(S (NN a) (. ))"], r"line 1: found an empty node \(\.\)"),
         ([f"{DOG} {DOG}"], r"line 1: found a second tree on the line on which one has ended"),
         ([f"{DOG} (NN a)"], r"line 1: found a second tree on the line on which one has ended"),
         (["(S", "((NN a) (NN b)))"], r"line 2: found a bracket without a label inside of a tree"),
