@@ -125,7 +125,7 @@ def test_logits_equal_marians_with_padding_masks(random_pair):
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
-# One trained model. The task leads greedy search astray. In 55 of 100 cases a source is answered by FREE and its words
+# One trained model. The task leads greedy search astray. In 65 of 100 cases a source is answered by FREE and its words
 # in reversed order, each as itself or as the next word at even odds; else by EXACT and the very words, reversed. So
 # FREE is the likelier first token, and what begins with EXACT the likelier whole.
 EXACT, FREE = 24, 25
@@ -138,7 +138,7 @@ def source_sentence(generator, shortest, longest):
 
 def answer(words, generator):
     chances = torch.rand(len(words) + 1, generator=generator).tolist()
-    if chances[0] < 0.55:
+    if chances[0] < 0.65:
         return [FREE, *(word + (chance < 0.5) for word, chance in zip(words[::-1], chances[1:], strict=True))]
     return [EXACT, *words[::-1]]
 
@@ -169,7 +169,7 @@ def trained_pair():
             objective=Likelihood(0.0),
             precision="float32",
         ).nll
-        for step in range(1, 301)
+        for step in range(1, 601)
     ]
     assert sum(losses[-20:]) / 20 < 1.0 < losses[0]
     model.eval()
