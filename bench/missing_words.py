@@ -7,11 +7,9 @@ several, one that the seed draws. A line of OUT is the word, a tab, the text wit
 such lines do not teach which word goes with which: what a model knows of it must come from other text.
 """
 
-import argparse
-from pathlib import Path
 from random import Random
 
-from headway.corpus.lines import open_writer, read_lines
+from labelled_lines import write_labelled
 
 WORDS = ("to", "of", "in", "for", "on", "at", "with", "from")
 GAP = "_"
@@ -19,15 +17,7 @@ GAP = "_"
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the labelled lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lines", type=int, help="the most that are written")
-    given = parser.parse_args(arguments)
-    rows = labelled(list(read_lines(given.file)), Random(given.seed))[: given.lines]
-    with open_writer(given.out) as writer:
-        writer.writelines(f"{label}\t{text}\n" for label, text in rows)
+    write_labelled(labelled, arguments, description=__doc__)
 
 
 def labelled(lines: list[str], random: Random) -> list[tuple[str, str]]:

@@ -7,26 +7,16 @@ of OUT is `whole` or `swapped`, a tab, the text. Whoever knows the language can 
 not teach it: what a model knows of it must come from other text.
 """
 
-import argparse
-from pathlib import Path
 from random import Random
 
-from headway.corpus.lines import open_writer, read_lines
+from labelled_lines import write_labelled
 
 FEWEST_WORDS = 4
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the labelled lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lines", type=int, help="the most that are written")
-    given = parser.parse_args(arguments)
-    rows = labelled(list(read_lines(given.file)), Random(given.seed))[: given.lines]
-    with open_writer(given.out) as writer:
-        writer.writelines(f"{label}\t{text}\n" for label, text in rows)
+    write_labelled(labelled, arguments, description=__doc__)
 
 
 def labelled(lines: list[str], random: Random) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-MODULES = ("missing_words",)
+MODULES = ("missing_words", "labelled_lines")
 
 
 @pytest.fixture

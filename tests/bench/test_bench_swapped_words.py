@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-MODULES = ("swapped_words",)
+MODULES = ("swapped_words", "labelled_lines")
 
 
 @pytest.fixture

@@ -54,7 +54,6 @@ def language_model(given: Measuring) -> None:
 
 def classification(given: Measuring) -> None:
     """Tell the accuracy on labelled texts, a label, a tab and a text a line; with a baseline a paired test."""
-    from headway.corpus.lines import name_of, read_lines
     from headway.corpus.tsv import read_tsv
     from headway.metrics.accuracy import accuracy, compare_labels
     from headway.translate.classifier import BATCH_TOKENS, TextClassifier
@@ -63,13 +62,7 @@ def classification(given: Measuring) -> None:
     classifier = TextClassifier.from_folder(given.model, given.device, threads=given.threads)
     wanted = [pair.target for pair in pairs]
     classifier.check_labels(wanted)
-    others = None if given.baseline is None else list(read_lines(given.baseline))
-    if others is not None and len(others) != len(wanted):
-        raise MetricError(
-            f"cli/evaluate_tasks: {name_of(given.baseline or '')} has {len(others):,} lines, "
-            f"{name_of(given.reference)} has {len(wanted):,} labelled texts; a baseline has a label a line for each. "
-            "Write it by headway classify, of the same texts."
-        )
+    others = None if given.baseline is None else _labels_of(given.baseline, given.reference, num_wanted=len(wanted))
     room = given.batch_tokens or BATCH_TOKENS
     labels = [each.label for each in classifier.classify([pair.source for pair in pairs], batch_tokens=room)]
     found = accuracy(labels, wanted)
@@ -81,6 +74,20 @@ def classification(given: Measuring) -> None:
     click.echo(accuracy_text(found))
     if comparison is not None:
         click.echo(accuracy_comparison_text(comparison))
+
+
+def _labels_of(baseline: Path, reference: Path, *, num_wanted: int) -> list[str]:
+    """The labels of another classifier, a line a text. Raises MetricError for another number than there are texts."""
+    from headway.corpus.lines import name_of, read_lines
+
+    labels = list(read_lines(baseline))
+    if len(labels) != num_wanted:
+        raise MetricError(
+            f"cli/evaluate_tasks: {name_of(baseline)} has {len(labels):,} lines, {name_of(reference)} has "
+            f"{num_wanted:,} labelled texts; a baseline has a label a line for each. Write it by headway classify, of "
+            "the same texts."
+        )
+    return labels
 
 
 def check_only(names: Sequence[str], task: str) -> None:

@@ -102,7 +102,8 @@ class Audit:
             file.sides[0].see(pair.source, source, pair.line),
             file.sides[1].see(pair.target, target, pair.line),
         )
-        is_fit = self._pairs.see(pair, scripts, loose_sides, file.tally)
+        stripped = SentencePair(source, target, pair.line)
+        is_fit = self._pairs.see(pair, stripped, scripts, loose_sides, file.tally)
         if source and target:
             file.ratios.add(len(source), len(target))
         if is_fit and file.sample.wants(mark) and max(len(source), len(target)) <= _LONGEST_SAMPLED:

@@ -38,22 +38,28 @@ class PairAudit:
         self._is_uneven = FILTERS["ratio"](CleanConfig())
         self._max_tokens = DataConfig().max_tokens
 
-    def see(self, pair: SentencePair, scripts: tuple[str, str], loose_sides: tuple[str, str], tally: Tally) -> bool:
-        """Count the faults of a pair, given the main script and the loose form of each side.
+    def see(
+        self,
+        pair: SentencePair,
+        stripped: SentencePair,
+        scripts: tuple[str, str],
+        loose_sides: tuple[str, str],
+        tally: Tally,
+    ) -> bool:
+        """Count the faults of a pair, given it without white space around, and each side's main script and loose form.
 
         Tells whether it is fit for the sample: both sides are there and made of characters.
         """
-        source, target = pair.source.strip(), pair.target.strip()
         is_whole = self._see_encoding(pair, tally)
-        if not source:
+        if not stripped.source:
             tally.add("empty-source", pair)
-        if not target:
+        if not stripped.target:
             tally.add("empty-target", pair)
-        if not (source and target):
+        if not (stripped.source and stripped.target):
             return False
         self._see_scripts(pair, scripts, loose_sides, tally)
         self._see_lengths(pair, scripts, tally)
-        self._see_contents(SentencePair(source, target, pair.line), loose_sides, tally)
+        self._see_contents(stripped, loose_sides, tally)
         return is_whole
 
     def _see_encoding(self, pair: SentencePair, tally: Tally) -> bool:

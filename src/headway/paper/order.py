@@ -204,7 +204,7 @@ def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
 
 def _exactly(found: Sequence[float], over: str = "sources, float64") -> Difference:
     """A law's numbers, which have no chance in them: the largest, with no interval around it."""
-    return Difference(max(found), max(found), max(found), over, "exact")
+    return Difference.exact(max(found), over)
 
 
 def _table(size: Sizes, rows: Rows, workshop: Workshop) -> Table:

@@ -113,6 +113,7 @@ def _table(
         *(Column(_worked_name(sizes), "multiply-adds", ",.0f") for sizes in worked),
     )
     times = fastest(rounds)
+    crossings = _crossings(times)
     points = {
         "table1-operations": {name: list(found.core["n"].items()) for name, found in orders.items()},
         "table1-seconds": {name: list(row.items()) for name, row in times.items()},
@@ -129,9 +130,9 @@ def _table(
         notes=(
             *(note.format(share=1 - core / total) if "{share" in note else note for note in NOTES),
             _timing_note(timing),
-            *_crossing_notes(_crossings(times), timing.d_model),
+            *_crossing_notes(crossings, timing.d_model),
         ),
-        plots=_plots(points, timing.d_model, _crossings(times)),
+        plots=_plots(points, timing.d_model, crossings),
         points=points,
         command=command,
     )

@@ -126,7 +126,7 @@ def _claim(rows: Sequence[Row]) -> Claim:
             continue
         last_digit = 10.0 ** (math.floor(math.log10(cost.published)) + 1 - PRINTED_DIGITS)
         share = cost.measured / cost.published - 1.0
-        difference = Difference(share, share, share, "the printed digits", "exact")
+        difference = Difference.exact(share, "the printed digits")
         what = f"{row.name}: cost by the rule, less the printed, as a share of it"
         parts.append(Part(what, difference, "near", last_digit / 2 / cost.published))
     return Claim("cost", "the costs of the Transformers are time x processors x what one sustains", tuple(parts))

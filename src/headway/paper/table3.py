@@ -172,7 +172,7 @@ def _config(training: Training, variant: Variant, seed: int) -> RunConfig:
 def _table(found: Rows, training: Training | None, command: str) -> Table:
     is_trained = training is not None
     columns = (*(TRAINED_COLUMNS if is_trained else PRINTED_COLUMNS), *COUNT_COLUMNS)
-    counted = {variant.name: count_full_size(variant, AS_COUNTED) / MILLION for variant in VARIANTS}
+    counted = {variant.name: count_full_size(variant, AS_COUNTED) for variant in VARIANTS}
     points, counts = _points(found), _count_points(counted)
     svg = {
         "table3-parameters.svg": plot(
@@ -198,7 +198,10 @@ def _table(found: Rows, training: Training | None, command: str) -> Table:
         name="table3",
         title="Table 3: variations on the Transformer, English to German",
         columns=columns,
-        rows=tuple(_row(variant, list(found.get(variant.name, {}).values()), command) for variant in VARIANTS),
+        rows=tuple(
+            _row(variant, counted[variant.name], list(found.get(variant.name, {}).values()), command)
+            for variant in VARIANTS
+        ),
         claims=(
             *(conclusions(found, by_steps=training.budget.steps is not None) if training is not None else ()),
             _count_claim(counted),
@@ -210,28 +213,28 @@ def _table(found: Rows, training: Training | None, command: str) -> Table:
     )
 
 
-def _count_points(counted: Mapping[str, float]) -> dict[str, list[tuple[float, float]]]:
+def _count_points(counted: Mapping[str, int]) -> dict[str, list[tuple[float, float]]]:
     """Printed and counted millions of parameters of each group."""
     points: dict[str, list[tuple[float, float]]] = {}
     for variant in VARIANTS:
         if variant.millions is not None:
-            points.setdefault(variant.group or variant.name, []).append((variant.millions, counted[variant.name]))
+            points.setdefault(variant.group or variant.name, []).append(
+                (variant.millions, counted[variant.name] / MILLION)
+            )
     return {name: sorted(group) for name, group in points.items()}
 
 
-def _count_claim(counted: Mapping[str, float]) -> Claim:
+def _count_claim(counted: Mapping[str, int]) -> Claim:
     """That the printed numbers of parameters are those of the models that the rows describe, to a million."""
     parts: list[Part] = []
     for variant in VARIANTS:
         if variant.millions is not None:
-            less = counted[variant.name] - variant.millions
-            difference = Difference(less, less, less, "the printed digits", "exact")
+            difference = Difference.exact(counted[variant.name] / MILLION - variant.millions, "the printed digits")
             parts.append(Part(f"{variant.label}: counted less printed", difference, "near", 0.5, unit="million"))
     return Claim("parameters", "the printed counts are those of the models described, rounded", tuple(parts))
 
 
-def _row(variant: Variant, runs: Sequence[Trained], command: str) -> Row:
-    counted = count_full_size(variant, AS_COUNTED)
+def _row(variant: Variant, counted: int, runs: Sequence[Trained], command: str) -> Row:
     cells = {
         "PPL": Cell(variant.perplexity),
         "BLEU": Cell(variant.bleu),

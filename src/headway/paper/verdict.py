@@ -30,6 +30,11 @@ class Difference:
     over: str = ""  # 1,014 sentences; 5 seeds; sizes
     interval: Literal["95 %", "range", "exact"] = "95 %"
 
+    @staticmethod
+    def exact(value: float, over: str) -> "Difference":
+        """A single count or a law's number, which has no chance in it."""
+        return Difference(value, value, value, over, "exact")
+
 
 def judge(difference: Difference, *, claimed: Side, margin: float = 0.0) -> Verdict:
     """Judge a claim about a difference.
