@@ -150,7 +150,7 @@ class Ranges:
     powers_of: tuple[tuple[int, int], ...] = ((5, 4), (9, 3))  # further k of a dilated stack, each with its powers
     shape_widths: tuple[int, ...] = (8, 16, 32)  # d, k and r where only the shape of the graph counts, at few tokens
     shape_kernels: tuple[int, ...] = (3, 5, 9)
-    shape_neighbourhoods: tuple[int, ...] = (4, 8, 16)
+    shape_neighbourhoods: tuple[int, ...] = (16, 32, 64)  # few keys are summed in another way, two operations longer
     worked: tuple[tuple[int, int], ...] = ((50, 512), (2000, 512))
 
 
@@ -170,7 +170,7 @@ QUICK = Ranges(
     powers_of=((5, 3),),
     shape_widths=(8, 16),
     shape_kernels=(3, 5),
-    shape_neighbourhoods=(4, 8),
+    shape_neighbourhoods=(16, 32),
     worked=((50, 512),),
 )
 
@@ -195,7 +195,7 @@ def operation_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
 
 def chain_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
     """Where the longest chain is read off: against n and d, and against k or r where the kind has it."""
-    few = ranges.chain_lengths[0]
+    few, most = ranges.chain_lengths[0], ranges.chain_lengths[-1]
     sweeps = {
         "n": [Point(n, n, _sizes(kind, SMALL)) for n in ranges.chain_lengths],
         "d": [Point(d, few, _sizes(kind, d)) for d in ranges.shape_widths],
@@ -203,7 +203,7 @@ def chain_sweeps(kind: LayerKind, ranges: Ranges) -> dict[str, list[Point]]:
     if "k" in kind.operations:
         sweeps["k"] = [Point(k, few, _sizes(kind, SMALL, kernel_size=k)) for k in ranges.shape_kernels]
     if "r" in kind.exponents:
-        sweeps["r"] = [Point(r, few, _sizes(kind, SMALL, neighbourhood=r)) for r in ranges.shape_neighbourhoods]
+        sweeps["r"] = [Point(r, most, _sizes(kind, SMALL, neighbourhood=r)) for r in ranges.shape_neighbourhoods]
     return sweeps
 
 

@@ -5,9 +5,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from headway.errors import PaperError
+from headway.paper.chain import layer_chain
 from headway.paper.events import RowBegun, RowKept, TableDone
 from headway.paper.layer_claims import crossing, fastest, order_claims, speed_claim
-from headway.paper.layer_kinds import KINDS, Ranges
+from headway.paper.layer_kinds import FULL, KINDS, QUICK, Ranges, chain_sweeps
 from headway.paper.layer_measure import Orders, by_length
 from headway.paper.layer_time import TIMED, kept_bytes
 from headway.paper.table1 import Timing, _plots, make
@@ -30,7 +31,7 @@ RANGES = Ranges(
     powers_of=((5, 3),),
     shape_widths=(8, 16),
     shape_kernels=(3, 5),
-    shape_neighbourhoods=(4, 8),
+    shape_neighbourhoods=(16, 32),
     worked=((50, 512),),
 )
 TIMING = Timing(d_model=8, lengths=(16, 32), rounds=2, block=0.0)
@@ -85,6 +86,14 @@ def test_chains_and_paths_are_read_against_every_letter_that_a_kind_has(made):
     claims = {claim.text: claim for claim in table_of(made[1]).claims if claim.name == "convolutional, dilated"}
     path = [part.what for part in claims["O(log_k n) maximum path length"].parts]
     assert path == ["exponent of log_k n, less 1", "exponent of log_5 n, less 1", "exponent of d, less 0"]
+
+
+@pytest.mark.parametrize("ranges", [FULL, QUICK], ids=["full", "quick"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_printed], ids=lambda kind: kind.layer)
+def test_the_longest_chain_does_not_grow_with_d_k_and_r_at_the_sizes_of_the_command(kind, ranges):
+    for letter, points in chain_sweeps(kind, ranges).items():
+        if letter != "n":
+            assert len({layer_chain(kind.layer, point.sizes, point.length) for point in points}) == 1, letter
 
 
 def test_the_seconds_are_drawn_with_n_equal_to_d(made):
