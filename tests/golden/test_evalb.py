@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.cli.main import main
 from headway.metrics.evalb_parameters import COLLINS, NEW, read_parameters
 from headway.metrics.evalb_report import evalb_report
 from headway.metrics.parseval import score_trees
@@ -31,6 +32,18 @@ def test_the_sample_is_scored_as_evalb_scores_it():
     figures = found.evalb.every_length
     assert (round(figures.recall, 2), round(figures.precision, 2)) == (87.76, 90.53)
     assert figures.f1 == pytest.approx(2 * figures.recall * figures.precision / (figures.recall + figures.precision))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "published"), [("sample", "sample.prm", "sample.rsl"), ("bug", "new", "bug.rsl-new")]
+)
+def test_the_command_prints_what_evalb_prints(name, parameters, published, capsys):
+    chosen = str(FILES / parameters) if parameters.endswith(".prm") else parameters
+    files = ["--hypothesis", str(FILES / f"{name}.tst"), "--reference", str(FILES / f"{name}.gld")]
+    assert main(["evaluate", "--task", "parsing", *files, "--parameters", chosen, "--evalb"]) == 0
+    assert columns(capsys.readouterr().out) == columns((FILES / published).read_text())
+    assert main(["evaluate", "--task", "parsing", *files, "--evalb", "--json"]) == 2
+    assert "Leave --json" in capsys.readouterr().err
 
 
 def test_quotation_marks_of_other_tags_are_scored_as_evalb_scores_them():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TRANSLATION, PARSING = "translation", "parsing"
 _FILE = click.Path(path_type=Path, allow_dash=True)
-_OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "reference_tags", "as_json")
+_OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "reference_tags", "as_evalb", "as_json")
 
 
 @click.command("evaluate")
@@ -67,6 +67,7 @@ _OF_PARSING = ("task", "hypothesis", "reference", "baseline", "parameters", "ref
 @click.option("--output", type=click.Path(path_type=Path), help="Keep the translations in this file; with -m.")
 @click.option("--parameters", metavar="NAME|FILE", help="Of parsing: collins, new, or a .prm file.  [default: collins]")
 @click.option("--reference-tags", is_flag=True, help="Of parsing: put the references' tags on the trees first.")
+@click.option("--evalb", "as_evalb", is_flag=True, help="Of parsing: print what EVALB prints, a row a sentence.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(  # noqa: PLR0913 - click gives one argument an option
     *,
@@ -87,6 +88,7 @@ def command(  # noqa: PLR0913 - click gives one argument an option
     output: Path | None,
     parameters: str | None,
     reference_tags: bool,
+    as_evalb: bool,
     as_json: bool,
 ) -> None:
     """Score translations with sacreBLEU: BLEU, chrF and TER with signatures and 95 % intervals.
@@ -112,11 +114,14 @@ def command(  # noqa: PLR0913 - click gives one argument an option
             baseline=baseline,
             parameters=parameters,
             reference_tags=reference_tags,
+            as_evalb=as_evalb,
             as_json=as_json,
         )
         return
-    if parameters is not None or reference_tags:
-        raise click.UsageError("--parameters and --reference-tags would have no effect without --task parsing.")
+    if parameters is not None or reference_tags or as_evalb:
+        raise click.UsageError(
+            "--parameters, --reference-tags and --evalb would have no effect without --task parsing."
+        )
     if task != TRANSLATION:
         evaluate_task(
             task,

@@ -23,11 +23,18 @@ def evaluate_trees(
     baseline: Path | None,
     parameters: str | None,
     reference_tags: bool,
+    as_evalb: bool,
     as_json: bool,
 ) -> None:
-    """Print both figures, ``all`` and ``evalb``, for all lengths and up to 40 words; with a baseline a paired test."""
+    """Print both figures, ``all`` and ``evalb``, for all lengths and up to 40 words; with a baseline a paired test.
+
+    ``as_evalb``: the second as EVALB prints it, and nothing else.
+    """
+    from headway.metrics.evalb_report import evalb_report
     from headway.metrics.parseval import compare_trees, score_trees
 
+    if as_evalb and (as_json or baseline is not None):
+        raise click.UsageError("--evalb prints what EVALB does: one parser, no JSON. Leave --json and --baseline out.")
     piped = [name for name, path in (("hypothesis", hypothesis), ("baseline", baseline)) if str(path) == "-"]
     if str(reference) == "-" or len(piped) > 1:
         raise click.UsageError("Standard input can be one of --hypothesis and --baseline; name files for the others.")
@@ -39,6 +46,10 @@ def evaluate_trees(
         if path is not None
     }
     scores = score_trees(found["hypothesis"], wanted, parameters=chosen, reference_tags=reference_tags)
+    _warn(scores)
+    if as_evalb:
+        click.echo(evalb_report(scores), nl=False)
+        return
     comparison = None
     if baseline is not None:
         sides = found["baseline"], found["hypothesis"]
@@ -49,8 +60,6 @@ def evaluate_trees(
     click.echo(_scores_text(scores))
     if comparison is not None:
         click.echo("\n" + _comparison_text(comparison, cutoff=chosen.cutoff_length))
-    for warning in _warnings(scores):
-        click.echo(f"warning: {warning}", err=True)
 
 
 def _parameters(name: str | None) -> "Parameters":
@@ -89,8 +98,8 @@ def _table(scores: "ParsevalScores", comparison: "ParserComparison | None") -> d
     return table
 
 
-def _warnings(scores: "ParsevalScores") -> list[str]:
-    """What a reader of the figures must know."""
+def _warn(scores: "ParsevalScores") -> None:
+    """Tell what a reader of the figures must know."""
     warnings: list[str] = []
     if scores.num_failed:
         warnings.append(
@@ -100,7 +109,8 @@ def _warnings(scores: "ParsevalScores") -> list[str]:
         )
     if scores.evalb_stops_at is not None:
         warnings.append(f"EVALB itself would stop at sentence {scores.evalb_stops_at:,}, for too many errors.")
-    return warnings
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _scores_text(scores: "ParsevalScores") -> str:
