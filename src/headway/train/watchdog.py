@@ -19,6 +19,7 @@ from headway.train.metrics_log import METRICS_FILE
 from headway.train.score_faults import shortfall
 from headway.train.session import Session
 from headway.train.text_faults import overlap_trouble
+from headway.train.tree_faults import label_trouble
 from headway.train.trouble import Trouble
 from headway.train.validate import Seen, Validation
 
@@ -36,10 +37,13 @@ class Watchdog:
         self._history = History.read(session.folder / METRICS_FILE) if session.group.is_first else History()
 
     def begin(self) -> list[Warned]:
-        """What is known before the first step: training text that validation text is taken from. All ranks ask."""
-        session = self._session
-        trouble = overlap_trouble(session.prepared.report.validation_overlap, config=session.config)
-        return self._session.group.share([] if trouble is None else self._told(0, {"overlap": trouble}))
+        """What is known before the first step: validation text that is trained on, labels that mix. All ranks ask."""
+        prepared, config = self._session.prepared, self._session.config
+        troubles = {"overlap": overlap_trouble(prepared.report.validation_overlap, config=config)}
+        if config.is_parser and config.parsing.constrained:
+            troubles["labels"] = label_trouble(self._session.store, prepared.target_tokenizer)
+        found = {kind: trouble for kind, trouble in troubles.items() if trouble is not None}
+        return self._session.group.share(self._told(0, found))
 
     def step(self, event: StepDone) -> None:
         """Take note of a step."""

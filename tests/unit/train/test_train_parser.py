@@ -104,6 +104,33 @@ def test_what_the_run_writes_tells_of_a_parser(one):
     assert finished.evaluation.tags == "given"
 
 
+MIXED = "(TOP (S (NP (DT the) (NN dog)) (VP (VBZ sees) (NN (DT a) (NN star))) (. .)))"  # NN is a phrase as well
+PENN = "(TOP (S (NP (DT the) (NP dog)) (VP (VBZ sees) (NP (DT a) (NN star))) (. .)))"  # NP is a tag as well
+QUICK = ("train.max_steps=15", "train.validate_every=15", "train.checkpoint_every=15")
+
+
+@pytest.mark.parametrize(
+    ("trees", "told"),
+    [
+        (
+            ["(TOP (NP (NNP Bo)))", ONE, MIXED],
+            "2 of 3 training trees have words whose tag is the label of phrases too (NN):",
+        ),
+        ([ONE, PENN], "1 of 2 training trees have words whose tag is the label of phrases too (NP):"),
+        ([MIXED, PENN], "2 of 2 training trees have words whose tag is the label of phrases too (NN, NP):"),
+    ],
+)
+def test_tags_that_search_among_trees_cannot_find_are_told_at_the_start(tmp_path, trees, told):
+    (tmp_path / "one.trees").write_text("".join(f"{tree}\n" for tree in trees), encoding="utf-8")
+    (warning,) = [
+        event for event in run(tmp_path, overrides=QUICK) if isinstance(event, Warned) and event.kind == "labels"
+    ]
+    assert warning.step == 0
+    assert told in warning.text
+    free = run(tmp_path, "free", overrides=(*QUICK, "parsing.constrained=false"))
+    assert not [event for event in free if isinstance(event, Warned) and event.kind == "labels"]
+
+
 def test_a_run_that_begins_with_a_parser_needs_room_for_new_symbols_and_tags(one):
     folder, _ = one
     (folder / "new.trees").write_text(f"{ONE}\n{NEW}\n", encoding="utf-8")
