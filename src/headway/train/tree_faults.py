@@ -27,7 +27,7 @@ def label_trouble(trees: Store, tokenizer: Tokenizer) -> Trouble | None:
     named = ", ".join(names[:NUM_NAMED]) + (f" and {len(names) - NUM_NAMED:,} more" if len(names) > NUM_NAMED else "")
     text = (
         f"{num_trees:,} of {len(trees):,} training trees have words whose tag is the label of phrases too ({named}): "
-        "search among trees takes it for a phrase, and never writes it as a tag. Correct these trees, rename their tags "
+        "search among trees takes it for a phrase, and never writes it as a tag. Correct these trees, rename tags "
         "or phrases, or set parsing.constrained = false"
     )
     return Trouble(num_trees / len(trees), text)
