@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace headway {
 
@@ -23,8 +24,15 @@ bool Beam::forbids(int row, int token) const {
     return has(settings_.never) || has(live.repeating);
 }
 
+// What extensions are ranked by. All whole trees have as many leaves, so their reward compares hypotheses under way alone.
+float Beam::rank(const Live &live, float log_prob, int token) const {
+    if (!(settings_.leaf_reward > 0.0F)) return log_prob;
+    return log_prob + settings_.leaf_reward * static_cast<float>(live.tree.leaves_with(token));
+}
+
 void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
     struct Extension {
+        float rank;
         float log_prob;
         int row;
         int token;
@@ -33,17 +41,19 @@ void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
     for (size_t row = 0; row < live_.size(); ++row)
         for (const Next &next : nexts[row]) {
             const float log_prob = live_[row].log_prob + next.log_prob;
-            if (std::isfinite(log_prob)) all.push_back({log_prob, static_cast<int>(row), next.token});
+            if (std::isfinite(log_prob))
+                all.push_back({rank(live_[row], log_prob, next.token), log_prob, static_cast<int>(row), next.token});
         }
     std::sort(all.begin(), all.end(), [](const Extension &one, const Extension &other) {
-        if (one.log_prob != other.log_prob) return one.log_prob > other.log_prob;
+        if (one.rank != other.rank) return one.rank > other.rank;
         return one.row != other.row ? one.row < other.row : one.token < other.token;
     });
     const auto width = static_cast<size_t>(settings_.beam);
-    if (all.size() > static_cast<size_t>(wanted())) all.resize(static_cast<size_t>(wanted()));
+    if (all.size() > static_cast<size_t>(most())) all.resize(static_cast<size_t>(most()));
     for (size_t place = 0; place < std::min(width, all.size()); ++place)
         if (all[place].token == EOS) finish(live_[static_cast<size_t>(all[place].row)], all[place].log_prob);
     std::vector<Live> going_on;
+    float best = -std::numeric_limits<float>::infinity();
     for (const Extension &extension : all) {
         if (extension.token == EOS || going_on.size() == width) continue;
         const Live &parent = live_[static_cast<size_t>(extension.row)];
@@ -51,10 +61,11 @@ void Beam::extend(const std::vector<std::vector<Next>> &nexts) {
         live.tokens.push_back(extension.token);
         if (settings_.brackets) live.tree.add(extension.token);
         if (settings_.no_repeat > 0) live.repeating = repeating(live.tokens);
+        best = std::max(best, live.log_prob);
         going_on.push_back(std::move(live));
     }
     ++step_;
-    is_over_ = going_on.empty() || step_ >= request_.limit || may_stop(going_on.front().log_prob);
+    is_over_ = going_on.empty() || step_ >= request_.limit || may_stop(best);
     live_ = std::move(going_on);
 }
 

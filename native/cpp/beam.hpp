@@ -16,6 +16,7 @@ struct Settings {
     double length_penalty = 0.6;
     std::vector<int> never; // sorted: tokens that no output has, PAD and BOS among them
     std::shared_ptr<const Brackets> brackets; // outputs must be trees of these; null: anything
+    float leaf_reward = 0.0F; // of trees: what ranks a hypothesis higher for each leaf that it has
 };
 
 struct Request {
@@ -53,7 +54,7 @@ class Beam {
     // Whether a token may not come now, where ``only`` leaves it open.
     bool forbids(int row, int token) const;
     // How many of the best next tokens of each row are looked at.
-    int wanted() const { return settings_.beam == 1 ? 1 : 2 * settings_.beam; }
+    int wanted() const { return settings_.leaf_reward > 0.0F ? settings_.brackets->size() : most(); }
 
     // The best next tokens of each row, best first, among equals the lower token.
     void extend(const std::vector<std::vector<Next>> &nexts);
@@ -71,6 +72,9 @@ class Beam {
         Tree tree;                  // where outputs must be trees
     };
 
+    // How many of the extensions of all rows are looked at.
+    int most() const { return settings_.beam == 1 ? 1 : 2 * settings_.beam; }
+    float rank(const Live &live, float log_prob, int token) const;
     void finish(const Live &live, float log_prob);
     bool may_stop(float best_log_prob) const;
     std::vector<int> repeating(const Ids &tokens) const;

@@ -27,8 +27,9 @@ namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Found = std::tuple<Ids, float, float, bool>;
-// Tokens that open, tokens that close them, leaves; the leaves of each sentence; how many nodes may open in a row.
-using Form = std::tuple<Ids, Ids, Ids, std::vector<Ids>, std::optional<int>>;
+// Tokens that open, tokens that close them, leaves; the leaves of each sentence; how many nodes may open in a row; the
+// reward of a leaf.
+using Form = std::tuple<Ids, Ids, Ids, std::vector<Ids>, std::optional<int>, double>;
 using Table = std::tuple<int, int, nb::ndarray<nb::numpy, float, nb::ndim<1>>>; // rows, columns, numbers
 
 constexpr int MOST_BEAM = 4096;
@@ -192,7 +193,7 @@ class Session {
         never.push_back(PAD);
         never.push_back(BOS);
         std::sort(never.begin(), never.end());
-        Settings settings{beam, n_best, no_repeat, length_penalty, std::move(never), nullptr};
+        Settings settings{beam, n_best, no_repeat, length_penalty, std::move(never), nullptr, 0.0F};
         if (form) give_form(std::move(*form), requests, settings);
         const Calls::Call call(*calls_);
         const Poll poll = poll_of(*calls_);
@@ -238,7 +239,8 @@ class Session {
 
     // Outputs must be trees of that form.
     void give_form(Form form, std::vector<Request> &requests, Settings &settings) const {
-        auto &[opening, closing, leaves, wanted, most] = form;
+        auto &[opening, closing, leaves, wanted, most, reward] = form;
+        if (!(reward >= 0.0 && std::isfinite(reward))) refuse("the reward of a leaf is " + std::to_string(reward) + "; wanted a number from 0 up");
         if (settings.no_repeat > 0) refuse("outputs must be trees, and may not repeat; wanted one of the two rules");
         if (engine_.has_shortlist()) refuse("outputs must be trees, and there is a shortlist; wanted one of the two rules");
         if (wanted.size() != requests.size())
@@ -261,6 +263,7 @@ class Session {
             request.leaves = std::move(wanted[i]);
         }
         settings.brackets = brackets;
+        settings.leaf_reward = static_cast<float>(reward);
     }
 
     static void check_limit(size_t place, int limit, size_t prefix, int beam) {

@@ -18,6 +18,7 @@ class Brackets {
     Part part(int token) const { return part_[static_cast<size_t>(token)]; }
     int closing(int token) const { return closing_[static_cast<size_t>(token)]; } // of one that opens
     int max_openings() const { return max_openings_; }
+    int size() const { return static_cast<int>(part_.size()); } // of the vocabulary
 
   private:
     void mark(const Ids &tokens, Part part, const char *what);
@@ -39,6 +40,8 @@ class Tree {
     bool forbids(int token, int room) const;
     // The next token, one that is not forbidden.
     void add(int token);
+    // How many leaves there are with ``token``.
+    int leaves_with(int token) const { return written_ + (brackets_->part(token) == Brackets::Part::leaf ? 1 : 0); }
 
   private:
     const Brackets *brackets_ = nullptr;

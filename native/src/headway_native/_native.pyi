@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 # Tokens that open, tokens that close them, leaves; the leaves of each sentence; how many nodes may open in a row.
-Form: TypeAlias = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[Sequence[int]], int | None]
+Form: TypeAlias = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[Sequence[int]], int | None, float]
 
 class CancelledError(RuntimeError): ...
 

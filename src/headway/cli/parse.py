@@ -81,6 +81,11 @@ class Notes:
 @click.option("--from-trees", is_flag=True, help="FILE holds trees: their words, and tags if the model reads any.")
 @click.option("--beam-size", type=click.IntRange(min=1), help="Hypotheses side by side; 1 is greedy. [the model's]")
 @click.option("--length-penalty", type=click.FloatRange(min=0.0), help="0 is neutral. [the model's]")
+@click.option(
+    "--word-reward",
+    type=click.FloatRange(min=0.0),
+    help="Nats by which unfinished trees are ranked higher for each word they have. [the model's]",
+)
 @click.option("--unconstrained", is_flag=True, help="Take what the model writes, and mend it; else search among trees.")
 @click.option("--pretty", is_flag=True, help="Trees over several lines, indented, with a blank line after each.")
 @click.option(
@@ -102,6 +107,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from_trees: bool,
     beam_size: int | None,
     length_penalty: float | None,
+    word_reward: float | None,
     unconstrained: bool,
     pretty: bool,
     draw: str | None,
@@ -121,6 +127,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     if draw == "svg" and output == STANDARD_STREAM:
         raise click.UsageError("--draw svg writes a file a sentence; name a folder for them with --output.")
     parser = _load(models, compute, unconstrained=unconstrained)
+    if word_reward and not parser.constrained:
+        raise click.UsageError("--word-reward would have no effect without search among trees; leave it out.")
     sentences = _trees(file, parser) if from_trees else _sentences(file, tags_file, tagged=tagged)
     if parser.needs_tags and not (tags_file or tagged or from_trees):
         raise TranslationError(
@@ -135,6 +143,7 @@ def command(  # noqa: PLR0913 - one parameter an option
                 tags=None if chunk[0][1] is None else [tags or [] for _, tags in chunk],
                 beam_size=beam_size,
                 length_penalty=length_penalty,
+                word_reward=word_reward,
                 batch_tokens=batch_tokens,
                 corpus_tags=tag or "",
             )

@@ -33,6 +33,9 @@ class ParsingConfig(Section):
     traces: Literal["strip", "keep"] = "strip"  # words that are not there: (-NONE- *T*-1)
     constrained: bool = True  # outputs are searched among trees over the words ...
     max_openings: Count = 10  # ... in which no more phrases than this begin one in the other, at one word
+    word_reward: Annotated[float, Field(ge=0.0)] = (
+        0.0  # ... and a hypothesis is ranked by so many nats higher for each word that it has
+    )
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:

@@ -49,7 +49,7 @@ def settings_of(config: RunConfig, vocabulary: GivenVocabulary | None) -> bytes:
         "seed": config.train.seed,
     }
     if config.is_parser:
-        settings["parsing"] = config.parsing.model_dump(exclude={"constrained", "max_openings"})
+        settings["parsing"] = config.parsing.model_dump(exclude={"constrained", "max_openings", "word_reward"})
     if config.reads != "pairs":
         settings["reads"] = config.reads
     if vocabulary is not None:

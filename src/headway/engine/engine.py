@@ -197,7 +197,7 @@ def _check_form(form: TreeForm, packed: PackedModel) -> None:
 def _native_form(form: TreeForm) -> "Form":
     brackets = form.brackets
     tokens = (list(brackets.opening), list(brackets.closing), list(brackets.leaves))
-    return *tokens, [list(leaves) for leaves in form.leaves_B], form.max_openings
+    return *tokens, [list(leaves) for leaves in form.leaves_B], form.max_openings, form.leaf_reward
 
 
 def _open(packed: PackedModel, threads: int, kernels: str, shortlist: Shortlist | None) -> "Session":

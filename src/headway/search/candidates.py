@@ -47,15 +47,17 @@ class Chooser(Protocol):
 
 
 class MostProbable:
-    """Plain beam search: the most probable extensions."""
+    """Plain beam search: the most probable extensions, but for what the constraint rewards."""
 
     def extend(self, live: Live, log_probs_BNV: Tensor, *, constraint: Constraint, step: int, size: int) -> Candidates:
         """The ``size`` most probable extensions of each sentence."""
         scores_BNV = live.log_prob_BN[:, :, None] + log_probs_BNV
         constraint.forbid(scores_BNV, step, live.token_ids_BNT)
         vocab_size = scores_BNV.shape[2]
-        log_prob_BC, place_BC = best_places(scores_BNV.flatten(1), size)
-        return Candidates(place_BC // vocab_size, place_BC % vocab_size, log_prob_BC, rank_BC=log_prob_BC)
+        rank_BNV = constraint.rank(scores_BNV, live.token_ids_BNT)
+        rank_BC, place_BC = best_places(rank_BNV.flatten(1), size)
+        log_prob_BC = rank_BC if rank_BNV is scores_BNV else scores_BNV.flatten(1).gather(1, place_BC)
+        return Candidates(place_BC // vocab_size, place_BC % vocab_size, log_prob_BC, rank_BC=rank_BC)
 
     def follow(self, ended: Candidates, going_on: Candidates, kept_K: Tensor) -> Self:
         """The same: it holds nothing."""

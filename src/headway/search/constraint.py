@@ -53,6 +53,13 @@ class Constraint:
         if step + 1 >= self.first_limit:
             _force(scores_BNV, torch.full_like(self.limit_B, EOS_ID), self.limit_B <= step + 1)
 
+    def rank(self, scores_BNV: Tensor, token_ids_BNT: Tensor | None = None) -> Tensor:
+        """What a search ranks extensions by: their scores, where trees reward no leaves."""
+        if self.trees is None:
+            return scores_BNV
+        assert token_ids_BNT is not None, "trees need the tokens so far"
+        return self.trees.rank(scores_BNV, token_ids_BNT)
+
     def _forbid_repeats(self, scores_BNV: Tensor, token_ids_BNT: Tensor) -> None:
         """Set to -inf each token before which the last ``no_repeat_ngram`` - 1 tokens stood already.
 

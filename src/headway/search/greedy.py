@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token at every step, until EOS.
+"""Greedy search: the most probable token at every step, until EOS; of trees with their reward of leaves.
 
 It equals a beam of one at length penalty 0. (With a penalty above 0 a beam of one would go on past the first EOS for a
 better score; greedy search never does.)
@@ -85,12 +85,13 @@ def _extend(rows: _Rows, log_probs_RV: Tensor, step: int, pick: Pick | None) -> 
     """Every output one token longer; of the most probable the lowest token id (torch.max gives the first)."""
     scores_RV = rows.log_prob_R[:, None] + log_probs_RV
     past_RT = rows.token_ids_RT
-    rows.constraint.forbid(scores_RV[:, None, :], step, None if past_RT is None else past_RT[:, None, :])
+    past_R1T = None if past_RT is None else past_RT[:, None, :]
+    rows.constraint.forbid(scores_RV[:, None, :], step, past_R1T)
     if pick is None:
-        log_prob_R, token_R = scores_RV.max(dim=1)
+        token_R = rows.constraint.rank(scores_RV[:, None, :], past_R1T).squeeze(1).max(dim=1).indices
     else:
         token_R = pick(rows.sentence_R, step, log_probs_RV.masked_fill(scores_RV == -torch.inf, -torch.inf))
-        log_prob_R = scores_RV.gather(1, token_R[:, None]).squeeze(1)
+    log_prob_R = scores_RV.gather(1, token_R[:, None]).squeeze(1)
     return _Rows(
         rows.sentence_R,
         token_R=token_R,

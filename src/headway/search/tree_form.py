@@ -31,12 +31,15 @@ class TreeForm:
 
     ``leaves_B`` has a token for each leaf of each sentence, 0 (PAD) where any leaf may stand. ``max_openings``: so many
     nodes may open in a row. Without such a rule a search that finds every leaf improbable puts it off, opening
-    one node in another, up to the limit.
+    one node in another, up to the limit. ``leaf_reward``: nats that a hypothesis under way gains for each leaf that it
+    has, where a beam ranks it. All whole trees have as many leaves, so nothing changes between them; without it a
+    hypothesis that has come further has paid for more, and those that put a leaf off take its place.
     """
 
     brackets: Brackets
     leaves_B: Sequence[Sequence[int]]
     max_openings: int | None = None
+    leaf_reward: float = 0.0
 
 
 def check_form(form: TreeForm, limits: Sequence[int], settings: SearchSettings, *, has_others: bool) -> None:
@@ -53,6 +56,15 @@ def check_form(form: TreeForm, limits: Sequence[int], settings: SearchSettings, 
         raise TranslationError(
             "search/tree_form: outputs that must be trees cannot also be led to prefixes or phrases, or kept from "
             "repeating. Leave the prefixes and phrases out, and set search.no_repeat_ngram to 0."
+        )
+    if not 0.0 <= form.leaf_reward < float("inf"):
+        raise TranslationError(
+            f"search/tree_form: the reward of a leaf is {form.leaf_reward}; wanted a number of nats from 0 up."
+        )
+    if form.leaf_reward and (settings.sampling is not None or settings.diversity is not None):
+        raise TranslationError(
+            "search/tree_form: a reward of leaves ranks the hypotheses of a plain beam; found sampling or diversity "
+            "groups. Leave one of the two out."
         )
     if not form.brackets.leaves or not form.brackets.opening:
         raise TranslationError(

@@ -30,6 +30,7 @@ class WellFormed:
     leaf_BL: Tensor
     num_leaves_B: Tensor
     max_openings: int | None = None
+    leaf_reward: float = 0.0
 
     def forbid(self, scores_BNV: Tensor, token_ids_BNT: Tensor, limit_B: Tensor) -> None:
         """Set to -inf, in place, all after which no tree can come of it within the limit (EOS counted).
@@ -51,6 +52,13 @@ class WellFormed:
         allowed_BNV[:, :, PAD_ID] = False
         allowed_BNV[:, :, EOS_ID] = (missing_BN == 0) & (depth_BN == 0)
         scores_BNV.masked_fill_(~allowed_BNV, -torch.inf)
+
+    def rank(self, scores_BNV: Tensor, token_ids_BNT: Tensor) -> Tensor:
+        """What extensions by each token are ranked by: their scores, and the reward of the leaves that they have."""
+        if not self.leaf_reward:
+            return scores_BNV
+        num_leaves_BN = self.is_leaf_V[token_ids_BNT].sum(dim=2)
+        return scores_BNV + self.leaf_reward * (num_leaves_BN[:, :, None] + self.is_leaf_V)
 
     def _next_leaves(self, missing_BN: Tensor) -> Tensor:
         """The leaves that may stand at the next place of a leaf (B, N, V)."""
@@ -95,4 +103,5 @@ def well_formed(form: TreeForm, device: torch.device) -> WellFormed:
         leaf_BL=torch.tensor(padded, dtype=torch.int64, device=device),
         num_leaves_B=torch.tensor([len(leaves) for leaves in form.leaves_B], device=device),
         max_openings=form.max_openings,
+        leaf_reward=form.leaf_reward,
     )

@@ -21,7 +21,7 @@ from headway.translate.kind import KINDS, command_of, kind_of
 OWN_MODEL_KEYS = ("dropout", "attention_dropout", "activation_dropout")  # they shape no weight: a recipe may say them
 VOCABULARY_SIZES = ("vocab_size", "source_vocab_size")
 OWN_TEXT_KEYS = ("sample_pairs", "bpe_dropout", "word_dropout")
-OWN_PARSING_KEYS = ("functions", "traces", "constrained", "max_openings")
+OWN_PARSING_KEYS = ("functions", "traces", "constrained", "max_openings", "word_reward")
 NEEDING = ("freeze", "extend_vocabulary", "lora_rank")  # keys of [train] without a meaning for a new model
 SOURCE_ROWS = ("source_stem.embedding.weight",)
 CLASSES = "classifier."  # of names of weights

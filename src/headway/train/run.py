@@ -42,7 +42,7 @@ HORIZON_KEYS = {
     *("title", "note", "search", "evaluate"),
     *("train.max_steps", "train.max_epochs", "train.max_minutes", "train.patience"),
     *("train.keep_last", "train.keep_best", "train.sharding", "train.init"),
-    *("parsing.constrained", "parsing.max_openings"),
+    *("parsing.constrained", "parsing.max_openings", "parsing.word_reward"),
 }
 FORGET_FILE = "forget"  # lies there until what ``fresh`` asked for is done
 MEASURING = ("search", "evaluate", "parsing")  # sections that shape what a validation measures

@@ -160,6 +160,7 @@ class Parser:
         tags: Sequence[Sequence[str]] | None = None,
         beam_size: int | None = None,
         length_penalty: float | None = None,
+        word_reward: float | None = None,
         batch_tokens: int | None = None,
         corpus_tags: Sequence[str] | str = "",
     ) -> list[Parse]:
@@ -167,8 +168,9 @@ class Parser:
 
         ``tags`` has a tag for each word of each sentence, "" where it is not known; trees have these tags. A model
         that was trained with given tags needs them. A sentence is never split, whatever its length. ``corpus_tags`` is
-        the tag of the corpus that the model should take each sentence for, one for all or one each. ``batch_tokens``
-        changes speed and memory, not results. Absent settings are the model's.
+        the tag of the corpus that the model should take each sentence for, one for all or one each. ``word_reward``:
+        nats by which a hypothesis is ranked higher for each word that it has (search among trees alone).
+        ``batch_tokens`` changes speed and memory, not results. Absent settings are the model's.
         Raises TranslationError for tags and settings that do not fit, TextError for words with spaces.
         """
         prepared = self._prepare(sentences, tags, corpus_tags)
@@ -177,6 +179,7 @@ class Parser:
             length_penalty=self.search.length_penalty if length_penalty is None else length_penalty,
             reserved=tuple(self.target_tokenizer.tags.values()),
         )
+        reward = self.parsing.word_reward if word_reward is None else word_reward
         parses = [Parse(None)] * len(sentences)
         places = [place for place, sentence in enumerate(prepared) if sentence.words]
         backend = self.backend.serving(settings, with_phrases=False)
@@ -185,7 +188,7 @@ class Parser:
         for batch in plan_batches(lengths, batch_tokens=budget // max(settings.width, 1)):
             chosen = [places[i] for i in batch]
             limits = [self._limit(prepared[place]) for place in chosen]
-            found = self._search(backend, [prepared[place] for place in chosen], limits, settings)
+            found = self._search(backend, [prepared[place] for place in chosen], limits, settings, reward)
             for place, hypothesis, limit in zip(chosen, found, limits, strict=True):
                 parses[place] = self._parse_of(prepared[place], hypothesis, limit=limit)
         return parses
@@ -263,11 +266,18 @@ class Parser:
         return tuple(token_id if token_id in leaves else PAD_ID for token_id in ids)
 
     def _search(
-        self, backend: "Backend", sentences: list[_Sentence], limits: list[int], settings: SearchSettings
+        self,
+        backend: "Backend",
+        sentences: list[_Sentence],
+        limits: list[int],
+        settings: SearchSettings,
+        word_reward: float,
     ) -> "list[Hypothesis]":
         """The best output of each sentence."""
         leaves = [sentence.leaves for sentence in sentences]
-        form = TreeForm(self.brackets, leaves, self.parsing.max_openings) if self.constrained else None
+        form = None
+        if self.constrained:
+            form = TreeForm(self.brackets, leaves, self.parsing.max_openings, leaf_reward=word_reward)
         found = backend.search(
             [sentence.source_ids for sentence in sentences],
             prefixes=[()] * len(sentences),

@@ -96,6 +96,18 @@ def test_jsonl_has_the_tree_of_the_line_and_its_score(model, sentences, capsys):
     ]
 
 
+def test_a_reward_of_words_is_for_search_among_trees(model, sentences, capsys):
+    outputs = []
+    for options in ([], ["--word-reward", "0"], ["--word-reward", "40", "--beam-size", "2"]):
+        assert main(["parse", "-m", model, sentences, *options]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
+    parses = Parser.from_folder(model).parse([["the", "dog", "sleeps", "."]], beam_size=2, word_reward=40.0)
+    assert outputs[2].split("\n")[0] == str(parses[0].tree)
+    assert main(["parse", "-m", model, sentences, "--word-reward", "1", "--unconstrained"]) == 2
+    assert "--word-reward would have no effect" in capsys.readouterr().err
+
+
 def test_tags_come_from_a_file_with_the_words_or_from_trees(reading_model, tmp_path, capsys):
     (tmp_path / "s").write_text("the dog\n\nBo\n", encoding="utf-8")
     (tmp_path / "t").write_text("DT NN\n\nNN\n", encoding="utf-8")

@@ -51,7 +51,9 @@ def test_settings_of_training_and_search_do_not(sections: dict[str, dict[str, An
     assert settings_of(_config(**sections), None) == settings_of(_config(), None)
 
 
-@pytest.mark.parametrize(("parsing", "changes"), [({"style": "xx"}, True), ({"max_openings": 3}, False)])
+@pytest.mark.parametrize(
+    ("parsing", "changes"), [({"style": "xx"}, True), ({"max_openings": 3}, False), ({"word_reward": 1.0}, False)]
+)
 def test_of_a_parser_what_its_symbols_are_counts_and_how_they_are_searched_does_not(
     parsing: dict[str, Any], changes: bool
 ) -> None:

@@ -33,13 +33,13 @@ def brackets_of(vocab_size, labels=9, leaves=31):
     )
 
 
-def form_of(vocab_size, count, *, seed=3, longest=9, max_openings=None):
+def form_of(vocab_size, count, *, seed=3, longest=9, max_openings=None, reward=0.0):
     """Sentences of 1 to ``longest`` leaves, half of which are named, and limits that leave room for 0 to 28 more."""
     brackets, generator = brackets_of(vocab_size), np.random.default_rng(seed)
     choices = [*brackets.leaves, *[0] * len(brackets.leaves)]
     leaves_B = [generator.choice(choices, generator.integers(1, longest)).tolist() for _ in range(count)]
     limits = [len(leaves) + 1 + place * 5 % 29 for place, leaves in enumerate(leaves_B)]
-    return TreeForm(brackets, leaves_B, max_openings), limits
+    return TreeForm(brackets, leaves_B, max_openings, reward), limits
 
 
 def is_tree(token_ids, leaves, brackets, most=None):
@@ -63,8 +63,8 @@ def is_tree(token_ids, leaves, brackets, most=None):
     return end == EOS and not stack and fits
 
 
-def asked_of(config, count, *, beam, most=None, **changes):
-    form, limits = form_of(config.vocab_size, count, max_openings=most)
+def asked_of(config, count, *, beam, most=None, reward=0.0, **changes):
+    form, limits = form_of(config.vocab_size, count, max_openings=most, reward=reward)
     return {
         "prefixes": [()] * count,
         "limits": limits,
@@ -86,6 +86,24 @@ def test_trees_are_those_of_the_torch_search(shape, vocab_size, beam, most):
     expected = model_backend(model, torch.device("cpu")).search(sources, **asked)
     exact = model_backend(model.double(), torch.device("cpu")).search(sources, **asked)
     assert compare(found, nearest(found, expected, exact)) <= 1
+
+
+@pytest.mark.parametrize("reward", [0.37, 1.0, 40.0])
+@pytest.mark.parametrize("beam", [1, 2, 4, 21])
+@pytest.mark.parametrize("vocab_size", [97, 1117])
+def test_a_reward_of_leaves_ranks_as_in_the_torch_search(vocab_size, beam, reward):
+    config = ModelConfig(**{**config_of("paper").model_dump(), "vocab_size": vocab_size})
+    model = model_of(config)
+    sources = sources_of(config, 11)
+    asked = asked_of(config, 11, beam=beam, reward=reward)
+    found = engine_of(model, config).search(sources, **asked)
+    expected = model_backend(model, torch.device("cpu")).search(sources, **asked)
+    exact = model_backend(model.double(), torch.device("cpu")).search(sources, **asked)
+    assert compare(found, nearest(found, expected, exact)) <= 1
+    if reward == 40.0:  # a node is opened where the last leaf cannot come without it, and nowhere else
+        plain = engine_of(model, config).search(sources, **asked_of(config, 11, beam=beam))
+        assert found != plain
+        assert max(len(own[0].token_ids) for own in found) < max(len(own[0].token_ids) for own in plain)
 
 
 def test_reserved_ids_are_in_no_tree():
@@ -191,10 +209,10 @@ def test_a_model_of_nan_finds_no_tree():
 # ---- what is no form ----------------------------------------------------------------------------------------------
 
 
-def ask(engine, *, leaves_B=((0, 7),), limit=9, most=None, prefixes=((),), settings=None, **brackets):
+def ask(engine, *, leaves_B=((0, 7),), limit=9, most=None, reward=0.0, prefixes=((),), settings=None, **brackets):
     """Search with a form whose parts nobody has looked at, as ``Brackets`` does."""
     parts = {"opening": (4, 6), "closing": (9, 5), "leaves": (7, 10), "vocab_size": 61, **brackets}
-    form = SimpleNamespace(brackets=SimpleNamespace(**parts), leaves_B=leaves_B, max_openings=most)
+    form = SimpleNamespace(brackets=SimpleNamespace(**parts), leaves_B=leaves_B, max_openings=most, leaf_reward=reward)
     settings = settings or SearchSettings(beam_size=3)
     return engine.search([[5, EOS]], prefixes=prefixes, limits=[limit], settings=settings, form=form)
 
@@ -233,6 +251,8 @@ def test_the_form_that_the_following_break_is_one():
         ({"most": 0}, "0 nodes of a tree may open in a row; wanted 1 or more"),
         ({"most": -5}, "-5 nodes of a tree may open in a row"),
         ({"most": 2**31}, "max_openings 1 holds '2147483648'"),
+        ({"reward": -0.5}, "the reward of a leaf is -0.5; wanted a number of nats from 0 up"),
+        ({"reward": math.inf}, "the reward of a leaf is inf; wanted"),
         ({"prefixes": ((7,),)}, "must be trees cannot also be led to prefixes"),
         ({"settings": SearchSettings(beam_size=3, no_repeat_ngram=2)}, "must be trees cannot also"),
     ],
@@ -252,14 +272,16 @@ def test_a_shortlist_and_trees_are_refused_together():
         ({"limits": [2]}, "tree of sentence 1 has 2 leaves, and its output may have 2 tokens"),
         ({"prefixes": [[7]]}, "output of sentence 1 must be a tree, and begin with a prefix"),
         ({"no_repeat": 2}, "must be trees, and may not repeat"),
-        ({"form": ([4], [9], [7], [], None)}, "1 sources, and leaves for 0"),
-        ({"form": ([], [], [7], [[0]], None)}, "trees have 0 labels and 1 leaves"),
+        ({"form": ([4], [9], [7], [], None, 0.0)}, "1 sources, and leaves for 0"),
+        ({"form": ([], [], [7], [[0]], None, 0.0)}, "trees have 0 labels and 1 leaves"),
+        ({"form": ([4], [9], [7], [[0, 0]], None, -1.0)}, "the reward of a leaf is -1.0"),
+        ({"form": ([4], [9], [7], [[0, 0]], None, math.nan)}, "the reward of a leaf is nan"),
     ],
 )
 def test_the_compiled_part_looks_for_itself(change, wanted):
     session = native.Session(native.Model.load(**native_arguments(packed_model())))
     asked = {"prefixes": [[]], "limits": [9], "beam": 3, "n_best": 1, "length_penalty": 0.6, "no_repeat": 0}
-    asked |= {"never": [], "rows": 7, "form": ([4], [9], [7], [[0, 7]], None)}
+    asked |= {"never": [], "rows": 7, "form": ([4], [9], [7], [[0, 7]], None, 0.0)}
     assert session.search([[5, EOS]], **asked)[0]
     with pytest.raises(ValueError, match=wanted):
         session.search([[5, EOS]], **{**asked, **change})

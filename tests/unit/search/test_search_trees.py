@@ -199,6 +199,48 @@ def _longest_run(token_ids):
     return max((len(list(run)) for opens, run in runs if opens), default=0)
 
 
+@settings(max_examples=7, deadline=None)
+@given(SEEDS, st.sampled_from([0.5, 3.0]))
+def test_no_reward_of_leaves_changes_what_is_best_or_its_score(seed, reward):
+    predictor = TablePredictor(VOCAB_SIZE, seed=seed)
+    form = TreeForm(BRACKETS, [(0, 0)], max_openings=None, leaf_reward=reward)
+    asked = SearchSettings(700, n_best=11)
+    (found,) = search(predictor, *sources([4]), settings=asked, max_output_length_B=[7], form=form)
+    every = exhaustive(predictor, (4, EOS_ID), (0, 0), 7, 0.6)[:11]
+    assert [hypothesis.token_ids for hypothesis in found] == [ids for _, ids in every]
+    assert [hypothesis.score for hypothesis in found] == pytest.approx([score for score, _ in every], abs=1e-5)
+
+
+class Dear(TablePredictor):
+    """A leaf costs 2 nats, inside a node of 6 it costs 4; such a node costs 0.5 to open, one of 4 costs 9."""
+
+    def log_probs(self, source, prefix):
+        inside = prefix.count(6) > prefix.count(CLOSING[6])
+        row = torch.full((VOCAB_SIZE,), -0.01)
+        row[list(BRACKETS.leaves)] = -4.0 if inside else -2.0
+        row[6], row[4] = -0.5, -9.0
+        return row
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_reward_keeps_what_has_come_further_than_those_that_put_a_leaf_off(beam_size):
+    for reward, tree in ((0.0, False), (3.0, True)):
+        form = TreeForm(BRACKETS, [(7, 7, 7)], leaf_reward=reward)
+        ((best, *_),) = search(
+            Dear(VOCAB_SIZE), *sources([4]), settings=SearchSettings(beam_size), max_output_length_B=[40], form=form
+        )
+        assert (best.token_ids == (7, 7, 7, EOS_ID)) is tree
+        if tree:
+            assert best.log_prob == pytest.approx(-6.01)  # the model's own, without the reward
+
+
+@pytest.mark.parametrize("method", ["groups", "samples"])
+def test_a_reward_is_of_a_plain_beam(method):
+    form = TreeForm(BRACKETS, [(0,)], leaf_reward=1.0)
+    with pytest.raises(TranslationError, match="ranks the hypotheses of a plain beam"):
+        search(TablePredictor(VOCAB_SIZE), *sources([4]), settings=METHODS[method], form=form)
+
+
 def test_a_limit_below_the_leaves_is_refused_with_the_sentence_and_the_numbers():
     with pytest.raises(TranslationError, match=r"sentence 3: 5 words.* 5 tokens.*needs 6"):
         run(3, SearchSettings(), limits=(12, 9, 5))
