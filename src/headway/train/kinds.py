@@ -38,6 +38,8 @@ KINDS: dict[str, Kind] = {
     "unknown": Kind(unknown),
     "overfitting": Kind(overfitting),
 }
+AT_START = ("overlap", "labels")  # told before the first step; labels there alone
+NAMES = (*AT_START, *(name for name in KINDS if name not in AT_START))
 
 
 def find(look: Look) -> dict[str, Trouble]:

@@ -13,7 +13,7 @@ from headway.metrics.outputs import count_outputs
 from headway.metrics.writing import mismatch
 from headway.train.events import Signs, StepDone, Warned
 from headway.train.history import History, Step
-from headway.train.kinds import find
+from headway.train.kinds import AT_START, find
 from headway.train.look import Look, expected_bleu, unigram_nll, words_of
 from headway.train.metrics_log import METRICS_FILE
 from headway.train.score_faults import shortfall
@@ -39,10 +39,11 @@ class Watchdog:
     def begin(self) -> list[Warned]:
         """What is known before the first step: validation text that is trained on, labels that mix. All ranks ask."""
         prepared, config = self._session.prepared, self._session.config
-        troubles = {"overlap": overlap_trouble(prepared.report.validation_overlap, config=config)}
-        if config.is_parser and config.parsing.constrained:
-            troubles["labels"] = label_trouble(self._session.store, prepared.target_tokenizer)
-        found = {kind: trouble for kind, trouble in troubles.items() if trouble is not None}
+        overlap = overlap_trouble(prepared.report.validation_overlap, config=config)
+        is_held = config.is_parser and config.parsing.constrained
+        labels = label_trouble(self._session.store, prepared.target_tokenizer) if is_held else None
+        troubles = zip(AT_START, (overlap, labels), strict=True)
+        found = {kind: trouble for kind, trouble in troubles if trouble is not None}
         return self._session.group.share(self._told(0, found))
 
     def step(self, event: StepDone) -> None:
