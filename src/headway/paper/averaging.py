@@ -5,7 +5,10 @@ from headway.paper.study import Study, StudyMaking, Workshop
 from headway.paper.text_counts import bleu, token_perplexity
 from headway.paper.text_run import BASE, NUM_AVERAGED
 
-TEXT = f"Results are of single models that average the last {NUM_AVERAGED} checkpoints (base), or 20 (big): it helps."
+TEXT = (
+    f"Results are of single models that average the last {NUM_AVERAGED} checkpoints (base), or 20 (big), without a "
+    "figure; the claim examined is that it helps."
+)
 PROTOCOL = f"One run; the mean of the weights of its last {NUM_AVERAGED} checkpoints against the last of them."
 AGAINST = (
     Against(

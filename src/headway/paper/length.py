@@ -43,7 +43,7 @@ HANDICAP = (
     "Rows of other schemes than sinusoidal and learned stand beside, and no claim rests on them: this task is against "
     "them. RoPE, ALiBi and T5's buckets enter self-attention alone, so nothing tells the decoder's cross-attention a "
     "position. ALiBi in an encoder counts |i - j|, alike to both sides, so it does not tell the next symbol from the "
-    "one before, which a copy needs; Press et al. 2021 measured it in a causal language model, where there is neither "
+    "one before; Press et al. 2021 measured it in a causal language model, where there is neither "
     "cross-attention nor another side."
 )
 

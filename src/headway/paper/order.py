@@ -192,7 +192,7 @@ def _claims(size: Sizes, rows: Rows) -> tuple[Claim, ...]:
         Claim("outputs", "and its translation is the same; with positions it is not", tuple(trained)),
         Claim(
             "use",
-            "a task of order is not learnt without positions",
+            "a task of order is learnt worse without positions",
             (
                 Part(
                     "loss, none against sinusoidal", paired(losses["none"], losses["sinusoidal"]), "above", 0.0, "nats"
