@@ -3,7 +3,9 @@
 import torch
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import write_bits
 from headway.config.schema import ParsingConfig, SearchConfig
+from headway.data.word_starts import source_word_starts, target_word_starts
 from headway.folder.contents import FolderConfig, write_folder
 from headway.model.build import build_transformer, export_weights
 from headway.text.bpe import learn_bpe
@@ -33,7 +35,15 @@ def model_config(source, target, **sizes):
         embedding_sharing="none",
         dropout=0.0,
         **sizes,
+        **(word_starts(source, target) if sizes.get("positions") == "words" else {}),
     )
+
+
+def word_starts(source, target):
+    return {
+        "source_word_starts": write_bits(source_word_starts(source, ParsingConfig())),
+        "target_word_starts": write_bits(target_word_starts(target)),
+    }
 
 
 def parser_of(*, seed=1, symbols=SYMBOLS, extra=70, max_source_tokens=23, **parsing):

@@ -49,7 +49,8 @@ const std::map<std::string, Positions> POSITIONS = {{"none", Positions::none},
                                                     {"sinusoidal", Positions::sinusoidal},
                                                     {"learned", Positions::learned},
                                                     {"rope", Positions::rope},
-                                                    {"alibi", Positions::alibi}};
+                                                    {"alibi", Positions::alibi},
+                                                    {"words", Positions::words}};
 const std::map<std::string, Activation> ACTIVATIONS = {
     {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"silu", Activation::silu}};
 

@@ -57,15 +57,20 @@ void Decoder::open(const std::vector<Sentence *> &sentences) {
         Sentence &sentence = *sentences[i];
         const Beam &beam = sentence.beam;
         std::vector<std::vector<int32_t>> past;
+        std::vector<int> word;
         for (int row = 0; row < beam.rows(); ++row) {
             const size_t place = spans_[i].first + static_cast<size_t>(row);
-            past.push_back(sentence.past.empty() ? std::vector<int32_t>() : sentence.past[static_cast<size_t>(beam.parent(row))]);
+            const bool is_first = sentence.past.empty();
+            const auto parent = static_cast<size_t>(beam.parent(row));
+            past.push_back(is_first ? std::vector<int32_t>() : sentence.past[parent]);
             past.back().push_back(beam.step() * sentence.slots + row);
             position_[place] = beam.step();
-            stack_.embed(place, beam.token(row), beam.step());
+            word.push_back(stack_.word_after(is_first ? 0 : sentence.word[parent], beam.token(row)));
+            stack_.embed(place, beam.token(row), beam.step(), word.back());
             asks_[place] = {&beam, row, beam.only(), beam.wanted(), sentence.selection.get()};
         }
         sentence.past = std::move(past);
+        sentence.word = std::move(word);
     }
 }
 
@@ -177,14 +182,18 @@ void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *
     query_.resize(count, static_cast<size_t>(model_.config.query_size()));
     position_.resize(count);
     asks_.resize(count);
-    for (size_t i = 0; i < targets.size(); ++i)
+    for (size_t i = 0; i < targets.size(); ++i) {
+        int word = 0;
         for (int place = 0; place < spans_[i].count; ++place) {
             const size_t row = spans_[i].first + static_cast<size_t>(place);
             const Ids &target = *targets[i].target;
             position_[row] = place;
-            stack_.embed(row, place == 0 ? BOS : target[static_cast<size_t>(place - 1)], place);
+            const int token = place == 0 ? BOS : target[static_cast<size_t>(place - 1)];
+            word = stack_.word_after(word, token);
+            stack_.embed(row, token, place, word);
             asks_[row] = {nullptr, 0, target[static_cast<size_t>(place)], 0};
         }
+    }
     order_.resize(count);
     std::iota(order_.begin(), order_.end(), 0);
     for (size_t layer = 0; layer < model_.decoder.size(); ++layer) {

@@ -30,6 +30,7 @@ struct Sentence {
     int slots;
     std::unique_ptr<const Selection> selection; // the tokens that its output may have; null: all
     std::vector<std::vector<int32_t>> past; // of each row: places in the cache, the newest last
+    std::vector<int> word;                  // of each row: the word that its newest token is at
 };
 
 // A target that is to be scored: its tokens, EOS the last.

@@ -27,11 +27,14 @@ std::vector<Memory> Encoder::encode(const std::vector<const Ids *> &sources) {
     stack_.resize(count);
     position_.resize(count);
     size_t row = 0;
-    for (const Ids *source : sources)
+    for (const Ids *source : sources) {
+        int word = 0;
         for (size_t place = 0; place < source->size(); ++place, ++row) {
             position_[row] = static_cast<int>(place);
-            stack_.embed(row, (*source)[place], position_[row]);
+            word = stack_.word_after(word, (*source)[place]);
+            stack_.embed(row, (*source)[place], position_[row], word);
         }
+    }
     for (const EncoderLayer &layer : model_.encoder) {
         stack_.arithmetic.team.look();
         stack_.project(layer.attention, position_.data());

@@ -25,6 +25,11 @@ class Reader {
         return arrays_.count(name) == 0 ? nullptr : floats(name, count);
     }
 
+    // A byte a token, padded to whole blocks.
+    const uint8_t *bytes(const std::string &name, size_t count) const {
+        return static_cast<const uint8_t *>(find(name, padded(count)).data);
+    }
+
     Matrix matrix(const std::string &name, size_t outputs, size_t inputs) const {
         Matrix matrix;
         matrix.outputs = static_cast<int>(outputs);
@@ -155,6 +160,10 @@ Model::Model(const Config &given, const Arrays &arrays) : config(given) {
         const size_t count = padded(static_cast<size_t>(config.max_positions) * width);
         source_positions = reader.floats("source_positions", count);
         target_positions = reader.floats("target_positions", count);
+    }
+    if (config.positions == Positions::words) {
+        source_starts = reader.bytes("source_word_starts", static_cast<size_t>(config.source_vocab));
+        target_starts = reader.bytes("target_word_starts", static_cast<size_t>(config.target_vocab));
     }
     for (int layer = 0; layer < config.encoder_layers; ++layer) {
         const std::string name = "encoder." + std::to_string(layer);

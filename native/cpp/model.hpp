@@ -12,7 +12,7 @@ namespace headway {
 // Inputs of a matrix in 8 bits at most: its sums, of products up to 255 x 127, are whole numbers of 32 bits.
 constexpr int MOST_INT8_INPUTS = 1 << 16;
 
-enum class Positions { none, sinusoidal, learned, rope, alibi };
+enum class Positions { none, sinusoidal, learned, rope, alibi, words };
 
 struct Config {
     int d_model = 0;
@@ -93,6 +93,8 @@ struct Model {
     Matrix output; // the vocabulary's
     const float *source_positions = nullptr;
     const float *target_positions = nullptr;
+    const uint8_t *source_starts = nullptr; // with positions by words: whether each token begins one
+    const uint8_t *target_starts = nullptr;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm; // with pre-norm alone

@@ -18,7 +18,9 @@ const float *Waves::at(int position) {
 Stack::Stack(const Model &model, const Kernels &kernels, Team &team, bool is_encoder)
     : arithmetic(kernels, team), model_(model), config_(model.config), is_encoder_(is_encoder),
       residual_(is_encoder ? model.config.encoder_residual : model.config.decoder_residual),
-      embedding_waves_(model.config.d_model), turning_waves_(model.config.heads.d_k) {}
+      embedding_waves_(model.config.positions == Positions::words ? model.config.d_model - model.config.d_model / 2
+                                                                  : model.config.d_model),
+      word_waves_(model.config.d_model / 2), turning_waves_(model.config.heads.d_k) {}
 
 void Stack::resize(size_t count) {
     const auto width = static_cast<size_t>(config_.d_model);
@@ -31,11 +33,26 @@ void Stack::resize(size_t count) {
     gated_.resize(config_.gated ? count : 0, inner);
 }
 
-void Stack::embed(size_t row, int token, int position) {
+int Stack::word_after(int word, int token) const {
+    if (config_.positions != Positions::words) return 0;
+    const uint8_t *starts = is_encoder_ ? model_.source_starts : model_.target_starts;
+    return starts[token] == 0 ? word : word + 1;
+}
+
+void Stack::embed(size_t row, int token, int position, int word) {
     float *out = x.at(row);
     look_up(is_encoder_ ? model_.source_embedding : model_.target_embedding, token, out);
     const int size = config_.d_model;
     for (int i = 0; i < size; ++i) out[i] *= config_.embedding_scale;
+    if (config_.positions == Positions::words) { // the first half of the numbers is the place's, the second the word's
+        const int half = size - size / 2;
+        const float *place = embedding_waves_.at(position);
+        for (int i = 0; i < half; ++i) out[i] += place[i];
+        if (size == half) return;
+        const float *own = word_waves_.at(word);
+        for (int i = half; i < size; ++i) out[i] += own[i - half];
+        return;
+    }
     const float *added = nullptr;
     if (config_.positions == Positions::sinusoidal) added = embedding_waves_.at(position);
     if (config_.positions == Positions::learned)

@@ -31,8 +31,11 @@ class Stack {
   public:
     Stack(const Model &model, const Kernels &kernels, Team &team, bool is_encoder);
 
-    // Row ``row`` of x: the vector of a token at a position, as the first layer reads it.
-    void embed(size_t row, int token, int position);
+    // Row ``row`` of x: the vector of a token at a position, as the first layer reads it. ``word``: which word it is at,
+    // where positions count words.
+    void embed(size_t row, int token, int position, int word);
+    // Which word a token is at that comes after one at ``word``; 0 where words are not counted, and before the first.
+    int word_after(int word, int token) const;
     void resize(size_t count);
 
     // Queries, keys and values of all rows, turned to their positions where the scheme turns; in ``projected``.
@@ -59,6 +62,7 @@ class Stack {
     bool is_encoder_;
     float residual_;
     Waves embedding_waves_;
+    Waves word_waves_;
     Waves turning_waves_;
     FloatTable normed_;
     FloatTable inner_;

@@ -9,11 +9,13 @@ from headway.checkpoint.keep import averaged_steps, best_steps, weights_path
 from headway.checkpoint.state import Progress, load_state
 from headway.config.load import load
 from headway.config.model_config import ModelConfig
+from headway.config.positions import write_bits
 from headway.config.schema import RunConfig
 from headway.config.train_config import TrainConfig
 from headway.data.batching import plan_epoch
 from headway.data.prepared import Prepared, read_prepared
 from headway.data.store import Store
+from headway.data.word_starts import source_word_starts, target_word_starts
 from headway.errors import CheckpointError
 from headway.folder.card import write_card
 from headway.folder.contents import TRAINING_FOLDER, FolderConfig, ModelFolder, TrainingSummary, write_folder
@@ -166,12 +168,15 @@ def epochs_done(train: TrainConfig, progress: Progress, store: Store) -> float:
 
 
 def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
-    """The recipe's model with the vocabulary sizes that the corpus gave."""
+    """The recipe's model with what the corpus gave: the vocabulary sizes, and what else it says of its tokens."""
     one_table = config.text.shared_vocabulary or config.model.embedding_sharing == "all"
-    found: dict[str, int | None] = {
+    found: dict[str, int | str | None] = {
         "vocab_size": prepared.report.target_vocab_size,
         "source_vocab_size": None if one_table else prepared.report.source_vocab_size,
     }
     if config.model.architecture == "encoder_only":
         found["num_classes"] = NEXT_CLASSES if config.train.next_sentence else len(prepared.report.labels) or None
+    if config.model.positions == "words":
+        found["source_word_starts"] = write_bits(source_word_starts(prepared.source_tokenizer, config.parsing))
+        found["target_word_starts"] = write_bits(target_word_starts(prepared.target_tokenizer))
     return config.model.model_copy(update=found)

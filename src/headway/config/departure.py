@@ -33,6 +33,7 @@ NAMES = {
     "rope": "rotary positions (RoPE)",
     "alibi": "positions by slopes on the scores (ALiBi)",
     "t5": "relative positions in buckets (T5)",
+    "words": "waves of which half say a token's place and half which word it is at",
     "gelu": "GELU",
     "silu": "SiLU",
     "swiglu": "SwiGLU, three matrices",

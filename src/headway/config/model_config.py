@@ -1,11 +1,14 @@
 """What a model is: the section ``[model]``."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from headway.config.architecture import ONE_SIDED, UNUSED, check_architecture
+from headway.config.positions import read_bits
 from headway.config.section import Count, Positive, Probability, Section
+
+Bits = Annotated[str, Field(pattern="^[0-9a-f]*$")]  # of config/positions.py
 
 
 class ModelConfig(Section):
@@ -23,7 +26,7 @@ class ModelConfig(Section):
     num_decoder_layers: Count = 6
     dropout: Probability = 0.1
     attention_bias: bool = False  # the paper's equations have none in W^Q W^K W^V W^O
-    positions: Literal["sinusoidal", "learned", "none", "rope", "alibi", "t5"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "none", "rope", "alibi", "t5", "words"] = "sinusoidal"
     max_positions: Count = 1024  # rows of the learned table
     embedding_sharing: Literal["all", "target", "none"] = "all"  # target: decoder input and softmax
     # What came after the paper; the defaults are the paper's. Each may be combined with every other but where said.
@@ -42,6 +45,8 @@ class ModelConfig(Section):
     recurrent_cell: Literal["lstm", "gru"] = "lstm"  # only with architecture recurrent
     kernel_size: Count = 3  # positions that a convolution sees; only with architecture convolutional
     num_classes: Count | None = None  # that an encoder alone tells apart; training counts them
+    source_word_starts: Bits = ""  # which tokens begin a word, with positions words; training finds them
+    target_word_starts: Bits = ""
 
     @model_validator(mode="after")
     def _check_unused(self) -> Self:
@@ -99,6 +104,22 @@ class ModelConfig(Section):
                 f"positions rope turns pairs of numbers and the size of a key is {self.key_size}, which is odd; "
                 "set model.d_k to an even number, or choose other positions"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        sizes = {"source_word_starts": self.source_vocab_size or self.vocab_size, "target_word_starts": self.vocab_size}
+        for name, size in sizes.items():
+            starts = getattr(self, name)
+            if starts and self.positions != "words":
+                raise ValueError(
+                    f"{name} is given and positions are {self.positions}, which count no words; take model.{name} out"
+                )
+            if starts and max(read_bits(starts), default=0) >= size:
+                raise ValueError(
+                    f"{name} has the token {max(read_bits(starts)):,} and its vocabulary {size:,} tokens; take "
+                    f"model.{name} out: training finds them"
+                )
         return self
 
     @property

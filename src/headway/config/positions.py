@@ -1,6 +1,7 @@
 """Numbers of the position schemes that are not trained; layers ask, and what writes them in other toolkits' layouts."""
 
 import math
+from collections.abc import Iterable
 
 BASE = 10_000.0  # of the wavelengths, in sinusoids and in rotations
 NUM_BUCKETS = 32  # T5's: rows of its table ...
@@ -16,3 +17,16 @@ def alibi_slopes(num_heads: int) -> list[float]:
     slopes = [2.0 ** (-8.0 * (head + 1) / below) for head in range(below)]
     between = [2.0 ** (-4.0 * (2 * head + 1) / below) for head in range(num_heads - below)]
     return slopes + between
+
+
+def write_bits(token_ids: Iterable[int]) -> str:
+    """A set of token ids in hexadecimal digits, a bit a token, the last digit being that of the first four."""
+    value = 0
+    for token_id in token_ids:
+        value |= 1 << token_id
+    return f"{value:x}"
+
+
+def read_bits(digits: str) -> list[int]:
+    """The token ids that ``write_bits`` wrote, from the lowest up. Raises ValueError for what are no such digits."""
+    return [token_id for token_id, bit in enumerate(reversed(f"{int(digits, 16):b}")) if bit == "1"]

@@ -88,6 +88,11 @@ class RunConfig(Section):
                 "trees and leave out that of [[data.corpora]]"
             )
         if not self.is_parser:
+            if self.model.positions == "words":
+                raise ValueError(
+                    f"model.positions words count the words that trees are written over, and data.format is "
+                    f"{self.data.format}; set data.format to trees, or choose other positions"
+                )
             if "f1" in (train.best_by, train.early_stopping):
                 raise ValueError(
                     f"data.format is {self.data.format}, whose outputs have no F1; set data.format to trees, or "

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import read_bits
 from headway.engine.layout import BLOCK, Floats, pack_matrix, pad, stack
 from headway.errors import EngineError
 from headway.folder.atomic import replace_file
@@ -19,7 +21,7 @@ TARGET_EMBEDDING, SOURCE_EMBEDDING = "target_stem.embedding.weight", "source_ste
 SHARED_WITH_OUTPUT = {"all": (TARGET_EMBEDDING, SOURCE_EMBEDDING), "target": (TARGET_EMBEDDING,), "none": ()}
 RUNS = {  # values that the engine knows of each part; a new one takes the torch path until it stands here
     "architecture": ("transformer",),
-    "positions": ("none", "sinusoidal", "learned", "rope", "alibi"),
+    "positions": ("none", "sinusoidal", "learned", "rope", "alibi", "words"),
     "norm_placement": ("post", "pre"),
     "norm": ("layer", "rms"),
     "activation": ("relu", "gelu", "silu", "swiglu"),
@@ -107,6 +109,9 @@ def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precisio
     if config.positions == "learned":
         for side in ("source", "target"):
             yield f"{side}_positions", packer.row(f"{side}_stem.position.weight")
+    if config.positions == "words":
+        yield "source_word_starts", _starts(config.source_word_starts, config.source_vocab_size or config.vocab_size)
+        yield "target_word_starts", _starts(config.target_word_starts, config.vocab_size)
     for layer in range(config.num_encoder_layers):
         yield from _encoder_layer(packer, layer)
     for layer in range(config.num_decoder_layers):
@@ -139,6 +144,18 @@ def weight_shape(config: ModelConfig, name: str) -> tuple[int, ...]:
     }
     shape = outer.get((owner, part)) or inner[part]
     return shape if kind == "weight" else shape[:1]
+
+
+def _starts(digits: str, vocab_size: int) -> npt.NDArray[np.uint8]:
+    """A byte a token: 1 where it begins a word. Raises EngineError where none is known."""
+    if not digits:
+        raise EngineError(
+            "engine/pack: positions are words, and the configuration does not say which tokens begin words. "
+            "config.json is not the one that training wrote: copy the folder again as a whole."
+        )
+    starts = np.zeros(vocab_size, dtype=np.uint8)
+    starts[read_bits(digits)] = 1
+    return pad(starts, BLOCK, axis=0)
 
 
 def _encoder_layer(packer: "_Packer", layer: int) -> Iterator[tuple[str, Array]]:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import read_bits
 from headway.config.residual_scaling import RESIDUAL_SCALINGS, Scaling
 from headway.errors import ModelError
 from headway.model.convolutional_model import (
@@ -209,7 +210,22 @@ def _own_embedding(config: ModelConfig) -> tuple[TokenEmbedding, OutputProjectio
 
 
 def _position(config: ModelConfig, *, causal: bool) -> Position:
-    stack = Stack(config.d_model, config.num_heads, config.key_size, config.max_positions, causal)
+    """The scheme of one side; ``causal`` says that it is the target's."""
+    digits = config.target_word_starts if causal else config.source_word_starts
+    if config.positions == "words" and not digits:
+        raise ModelError(
+            "model/build: positions are words, and the configuration does not say which tokens begin words. Remedy: "
+            "train a parser by a recipe, which finds them; or use config.json and model.safetensors of one folder"
+        )
+    stack = Stack(
+        config.d_model,
+        config.num_heads,
+        config.key_size,
+        config.max_positions,
+        causal,
+        vocab_size=config.vocab_size if causal else config.source_vocab_size or config.vocab_size,
+        word_starts=read_bits(digits) if digits else (),
+    )
     return POSITIONS[config.positions](stack)
 
 

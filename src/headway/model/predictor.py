@@ -28,6 +28,7 @@ class DecoderState:
     cross_mask_R11S: Tensor | None
     past: tuple[KeyValue, ...]  # one a layer; empty before the first token; with a window no more than can be seen
     position: int
+    word_R: Tensor | None = None  # the word that each row is at, where positions count words
 
 
 class TransformerPredictor:
@@ -49,27 +50,30 @@ class TransformerPredictor:
     def predict(self, token_R: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log-probabilities (R, V) of the token after ``token_R``, in float32."""
         stem, window = self.model.target_stem, self.model.window
+        word_R1 = stem.position.words(token_R[:, None], state.word_R)
         num_past = state.position if window is None else min(state.position, window)
         x_R1D, past = self.model.decoder.step(
-            stem(token_R[:, None], state.position),
+            stem(token_R[:, None], state.position, word_BT=word_R1),
             state.past,
             memory=state.memory,
             cross_mask=state.cross_mask_R11S,
             span=stem.position.span(1, num_past + 1, state.position),
         )
         log_probs_RV = self.model.output(x_R1D[:, 0]).float().log_softmax(dim=-1)
-        return log_probs_RV, replace(state, past=past, position=state.position + 1)
+        word_R = None if word_R1 is None else word_R1[:, 0]
+        return log_probs_RV, replace(state, past=past, position=state.position + 1, word_R=word_R)
 
     @torch.inference_mode()
     def select(self, state: DecoderState, rows_R: Tensor) -> DecoderState:
         """Reorder, repeat or drop rows. What belongs to the source is copied only when its rows change."""
         sentence_R = state.sentence_R.index_select(0, rows_R)
         past = tuple(layer.select(rows_R) for layer in state.past)
+        word_R = None if state.word_R is None else state.word_R.index_select(0, rows_R)
         if torch.equal(sentence_R, state.sentence_R):
-            return replace(state, past=past)
+            return replace(state, past=past, word_R=word_R)
         mask_R11S = None if state.cross_mask_R11S is None else state.cross_mask_R11S.index_select(0, rows_R)
         memory = tuple(layer.select(rows_R) for layer in state.memory)
-        return DecoderState(sentence_R, memory, mask_R11S, past, state.position)
+        return DecoderState(sentence_R, memory, mask_R11S, past, state.position, word_R)
 
 
 def predictor_of(model: TranslationModel) -> Predictor:

@@ -25,12 +25,18 @@ class Stem(nn.Module):
         self.position = position
         self.dropout = dropout
 
-    def forward(self, token_BT: Tensor, start: int = 0, *, kept_BT: Tensor | None = None) -> Tensor:
-        """What the first layer reads: (B, T, D). Where ``kept_BT`` is false the token itself is a zero vector."""
+    def forward(
+        self, token_BT: Tensor, start: int = 0, *, kept_BT: Tensor | None = None, word_BT: Tensor | None = None
+    ) -> Tensor:
+        """What the first layer reads: (B, T, D). Where ``kept_BT`` is false the token itself is a zero vector.
+
+        ``word_BT``: the word that each token is at, where positions count words; absent, they are counted from here.
+        """
         x_BTD = self.embedding(token_BT)
         if kept_BT is not None:
             x_BTD = x_BTD.masked_fill(~kept_BT[..., None], 0.0)
-        return self.dropout(self.position.embed(x_BTD, start))
+        word_BT = self.position.words(token_BT) if word_BT is None else word_BT
+        return self.dropout(self.position.embed(x_BTD, start, word_BT=word_BT))
 
 
 class Transformer(TranslationModel):

@@ -8,7 +8,7 @@ E = K / 2 pairs of numbers.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -32,9 +32,13 @@ def sinusoids(num_positions: int, d_model: int) -> Tensor:
 class Position(nn.Module):
     """The interface of every scheme. Each place does nothing unless the scheme fills it."""
 
-    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
-        """X with what marks the positions start, start + 1, ... added."""
+    def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
+        """X with what marks the positions start, start + 1, ... added; ``word_BT`` is what ``words`` gave for them."""
         return x_BTD
+
+    def words(self, token_BT: Tensor, before_B: Tensor | None = None) -> Tensor | None:
+        """Which word each token is at, where the scheme counts words; ``before_B`` have begun before, if any."""
+        return None
 
     def rotate(self, q_BHTK: Tensor, k_BGTK: Tensor, start: int) -> tuple[Tensor, Tensor]:
         """Queries and keys of the positions start, start + 1, ... turned to where they stand."""
@@ -73,14 +77,50 @@ class Sinusoidal(Position):
         super().__init__()
         self.register_buffer("table_TD", sinusoids(max_positions, d_model), persistent=False)
 
-    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
+    def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
         """X with the waves of positions start, start + 1, ... added."""
-        stop = start + x_BTD.shape[1]
+        return x_BTD + self.waves(start, start + x_BTD.shape[1])
+
+    def waves(self, start: int, stop: int) -> Tensor:
+        """Those of the positions from ``start`` to before ``stop``: (T, D)."""
         if stop > self.table_TD.shape[0]:
             # Training goes on with a table that grew in validation, so it must not be an inference tensor.
             with torch.inference_mode(mode=False):
-                self.table_TD = sinusoids(2 * stop, x_BTD.shape[2]).to(self.table_TD)
-        return x_BTD + self.table_TD[start:stop]
+                self.table_TD = sinusoids(2 * stop, self.table_TD.shape[1]).to(self.table_TD)
+        return self.table_TD[start:stop]
+
+
+class Words(Position):
+    """Waves added to the embeddings: half of the numbers say at which place a token stands, half at which word.
+
+    For a source and a target over the same words: ``starts`` are the tokens with which a word begins, and a token is at
+    the word that has begun last; the first is 1. So both sides have equal waves where they are at the same word,
+    however many tokens it has on each. Departure: the paper's waves say the place alone.
+    """
+
+    is_start_V: Tensor
+
+    def __init__(self, d_model: int, max_positions: int, *, starts: Sequence[int], vocab_size: int) -> None:
+        super().__init__()
+        self.place = Sinusoidal(d_model - d_model // 2, max_positions)
+        self.word = Sinusoidal(d_model // 2, max_positions)
+        is_start_V = torch.zeros(vocab_size, dtype=torch.int64)
+        is_start_V[list(starts)] = 1
+        self.register_buffer("is_start_V", is_start_V, persistent=False)
+
+    def words(self, token_BT: Tensor, before_B: Tensor | None = None) -> Tensor:
+        """Which word each token is at (B, T)."""
+        word_BT = self.is_start_V[token_BT].cumsum(dim=1)
+        return word_BT if before_B is None else word_BT + before_B[:, None]
+
+    def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
+        """X with the waves of places and words added."""
+        assert word_BT is not None, "the words of the tokens go with them"
+        num_sentences, num_tokens, _ = x_BTD.shape
+        place_TE = self.place.waves(start, start + num_tokens)
+        # No token is at a later word than there are tokens so far: the table is as long for words as for places.
+        word_BTE = self.word.waves(0, start + num_tokens + 1)[word_BT]
+        return x_BTD + torch.cat([place_TE.expand(num_sentences, -1, -1), word_BTE], dim=2)
 
 
 class Learned(Position):
@@ -90,7 +130,7 @@ class Learned(Position):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_positions, d_model))
 
-    def embed(self, x_BTD: Tensor, start: int) -> Tensor:
+    def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
         """X with the vectors of positions start, start + 1, ... added; beyond the table is a ModelError."""
         stop = start + x_BTD.shape[1]
         if stop > self.weight.shape[0]:
@@ -214,6 +254,8 @@ class Stack:
     d_k: int
     max_positions: int
     causal: bool  # the decoder's
+    vocab_size: int = 0
+    word_starts: Sequence[int] = ()  # the tokens that begin words
 
 
 POSITIONS: dict[str, Callable[[Stack], Position]] = {
@@ -223,4 +265,7 @@ POSITIONS: dict[str, Callable[[Stack], Position]] = {
     "rope": lambda stack: Rotary(stack.d_k, stack.max_positions),
     "alibi": lambda stack: Alibi(stack.num_heads),
     "t5": lambda stack: RelativeBuckets(stack.num_heads, causal=stack.causal),
+    "words": lambda stack: Words(
+        stack.d_model, stack.max_positions, starts=stack.word_starts, vocab_size=stack.vocab_size
+    ),
 }

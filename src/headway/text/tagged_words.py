@@ -12,6 +12,7 @@ from headway.text.reserved import UNK_ID
 from headway.text.tokenizer import Tokenizer
 
 MARK = "_"
+PREFIX = "pos."  # of the names by which a vocabulary reserves tokens for tags of words
 
 _HIDDEN = re.compile(r"[^A-Za-z0-9]")
 
@@ -51,7 +52,7 @@ def split_tagged(text: str, *, where: str = "a sentence") -> tuple[list[str], li
 
 def token_name(tag: str) -> str:
     """The name by which a vocabulary reserves the token of a word's tag: ``pos.NN``; ``pos.PRP-24.`` for ``PRP$``."""
-    return "pos." + _HIDDEN.sub(lambda match: f"-{ord(match[0]):X}.", tag)
+    return PREFIX + _HIDDEN.sub(lambda match: f"-{ord(match[0]):X}.", tag)
 
 
 @dataclass(frozen=True)

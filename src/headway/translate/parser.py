@@ -20,7 +20,8 @@ from headway.translate.backend import load_backend
 from headway.translate.compute import Compute
 from headway.translate.kind import check_kind
 from headway.translate.translator import longest_output, plan_batches
-from headway.trees.linear import HIDDEN, Repairs, closing_of, delinearise, label_of, style_of, symbol_of
+from headway.trees.linear import HIDDEN, Repairs, delinearise, label_of, style_of, symbol_of
+from headway.trees.symbols import symbol_ids
 from headway.trees.tree import Tree
 
 if TYPE_CHECKING:
@@ -318,20 +319,9 @@ class Parser:
 
 
 def brackets_of(tokenizer: Tokenizer) -> Brackets:
-    """Which tokens of a vocabulary of symbols open, close and fill nodes.
-
-    A symbol opens when its closing one is there too; the others that do not close are leaves. A tag that is the label
-    of phrases as well has no leaf of its own.
-    """
-    ids = {name.removeprefix(" "): token_id for token_id, name in enumerate(tokenizer.names) if name.startswith(" ")}
-    opening = {symbol: token_id for symbol, token_id in ids.items() if closing_of(symbol) in ids}
-    closing = {closing_of(symbol): ids[closing_of(symbol)] for symbol in opening}
-    return Brackets(
-        tuple(opening.values()),
-        closing=tuple(closing.values()),
-        leaves=tuple(token_id for symbol, token_id in ids.items() if symbol not in opening and symbol not in closing),
-        vocab_size=tokenizer.vocab_size,
-    )
+    """Which tokens of a vocabulary of symbols open, close and fill nodes."""
+    found = symbol_ids(tokenizer.names)
+    return Brackets(found.opening, closing=found.closing, leaves=found.leaves, vocab_size=tokenizer.vocab_size)
 
 
 def phrases_of(tokenizer: Tokenizer, brackets: Brackets) -> frozenset[str]:

@@ -13,6 +13,7 @@ from headway.errors import ConfigError
 OF_THE_PAPER = {
     "vocab_size", "source_vocab_size", "d_model", "d_ff", "num_heads", "d_k", "d_v", "num_encoder_layers",
     "num_decoder_layers", "dropout", "attention_bias", "max_positions", "embedding_sharing",
+    "source_word_starts", "target_word_starts",  # of the vocabulary
 }  # fmt: skip
 
 
@@ -86,6 +87,30 @@ def test_a_width_that_no_number_of_heads_divides_is_refused_only_where_there_are
     assert ModelConfig(architecture=architecture, d_model=34).d_model == 34
     with pytest.raises(ConfigError, match="not divisible by num_heads 8"):
         load_text("[model]\nd_model = 34\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"positions": "words", "architecture": "recurrent"}, "positions is words and has no meaning"),
+        ({"positions": "words", "architecture": "decoder_only"}, "set model.architecture to transformer"),
+        ({"positions": "words", "architecture": "convolutional"}, "set model.architecture to transformer"),
+        ({"source_word_starts": "8"}, "source_word_starts is given and positions are sinusoidal, which count no words"),
+        ({"positions": "words", "target_word_starts": "0G"}, "String should match pattern"),
+        (
+            {"positions": "words", "vocab_size": 7, "source_word_starts": "80"},
+            "source_word_starts has the token 7 and its vocabulary 7 tokens; take model.source_word_starts out",
+        ),
+    ],
+)
+def test_words_are_counted_by_models_of_two_sides_whose_vocabularies_say_what_begins_them(settings, told):
+    with pytest.raises(ValueError, match=told):
+        ModelConfig(**settings)
+
+
+def test_words_are_counted_of_trees_alone():
+    with pytest.raises(ConfigError, match=r"model\.positions words count the words that trees are written over"):
+        load_text('[model]\npositions = "words"\n')
 
 
 def test_every_field_is_the_papers_or_told_as_a_departure():

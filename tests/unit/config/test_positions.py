@@ -1,8 +1,10 @@
 """Numbers of position schemes by hand."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headway.config.positions import alibi_slopes
+from headway.config.positions import alibi_slopes, read_bits, write_bits
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,16 @@ from headway.config.positions import alibi_slopes
 )
 def test_slopes_by_hand(num_heads, slopes):
     assert alibi_slopes(num_heads) == pytest.approx(slopes)
+
+
+@given(st.sets(st.integers(0, 999), min_size=1))
+def test_a_set_of_tokens_is_digits_and_comes_back(token_ids):
+    digits = write_bits(token_ids)
+    assert read_bits(digits) == sorted(token_ids)
+    assert len(digits) == max(token_ids) // 4 + 1
+
+
+def test_the_last_digit_is_that_of_the_first_four_tokens():
+    assert write_bits([0, 1, 5]) == "23"
+    assert write_bits([]) == "0"
+    assert read_bits("0") == []

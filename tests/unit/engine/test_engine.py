@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import write_bits
 from headway.engine.engine import Engine
 from headway.engine.pack import packed_arrays
 from headway.engine.packed import PackedModel
@@ -27,6 +28,21 @@ VARIANTS = {
     "rope": {"positions": "rope"},
     "alibi": {"positions": "alibi", "num_heads": 5, "d_k": 7, "d_v": 9},
     "none": {"positions": "none"},
+    "words": {
+        "positions": "words",
+        "embedding_sharing": "target",
+        "source_vocab_size": 61,
+        "source_word_starts": write_bits([3, 5, *range(20, 50)]),
+        "target_word_starts": write_bits([2, *range(7, 31)]),
+    },
+    "words, odd width": {
+        "positions": "words",
+        "d_model": 33,
+        "d_k": 8,
+        "d_v": 8,
+        "source_word_starts": write_bits([3, 9]),
+        "target_word_starts": write_bits([2, 9]),
+    },
     "pre-norm": {"norm_placement": "pre"},
     "rms": {"norm": "rms", "norm_placement": "pre"},
     "gelu": {"activation": "gelu"},

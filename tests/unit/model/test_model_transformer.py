@@ -5,6 +5,7 @@ Shapes: B sentences, S source positions, T target positions, V vocabulary.
 
 import pytest
 import torch
+from model_configs import positioned
 
 from headway.config.model_config import ModelConfig
 from headway.model.build import build_transformer
@@ -54,7 +55,7 @@ def target(*shape, seed=9):
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("padding", [1, 2, 17])
 def test_padding_never_changes_a_sentence(positions, padding):
-    model = build(positions=positions)
+    model = build(**positioned(positions))
     sentences = [sentence(5), sentence(5, seed=1)]
     target_in = target(2, 7)
     padded_target = torch.nn.functional.pad(target_in, (0, padding))
@@ -65,7 +66,7 @@ def test_padding_never_changes_a_sentence(positions, padding):
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_batch_mates_never_change_a_sentence(positions):
-    model = build(positions=positions)
+    model = build(**positioned(positions))
     sentences = [sentence(length) for length in (1, 3, 9, 27, 60, 200)]
     target_in = target(len(sentences), 7)
     together = model(*batch(sentences), target_in)
@@ -199,7 +200,7 @@ def test_without_positions_the_encoder_is_blind_to_order_and_with_them_it_is_not
     source = torch.tensor([[7, 11, 13, 3]])
     turned = source[:, [2, 0, 3, 1]]
     for positions, blind in (("none", True), ("sinusoidal", False), ("learned", False)):
-        model = build(positions=positions)
+        model = build(**positioned(positions))
         target_in = target(1, 3)
         logits, other = (model(ids, ids != 0, target_in) for ids in (source, turned))
         assert torch.allclose(logits, other, atol=1e-5) == blind, positions

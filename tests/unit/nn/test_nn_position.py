@@ -23,7 +23,8 @@ from headway.nn.position import (
 
 
 def filled(scheme, *, d_model=6, max_positions=11, num_heads=3, d_k=14, causal=True):
-    position = POSITIONS[scheme](Stack(d_model, num_heads, d_k, max_positions, causal))
+    stack = Stack(d_model, num_heads, d_k, max_positions, causal, vocab_size=7, word_starts=(2, 3, 5))
+    position = POSITIONS[scheme](stack)
     for parameter in position.parameters():
         torch.nn.init.normal_(parameter)
     return position
@@ -84,14 +85,43 @@ def test_far_positions_keep_full_precision():
 @pytest.mark.parametrize("start", [0, 1, 5])
 def test_a_later_start_adds_what_the_whole_sequence_has_there(scheme, start):
     position = filled(scheme)
-    x_BTD = torch.randn(2, 11, 6)
-    torch.testing.assert_close(position.embed(x_BTD[:, start:], start), position.embed(x_BTD, 0)[:, start:])
+    x_BTD, word_BT = torch.randn(2, 11, 6), position.words(torch.randint(7, (2, 11)))
+    later = position.embed(x_BTD[:, start:], start, word_BT=None if word_BT is None else word_BT[:, start:])
+    torch.testing.assert_close(later, position.embed(x_BTD, 0, word_BT=word_BT)[:, start:])
 
 
 @pytest.mark.parametrize("scheme", ["sinusoidal", "learned"])
 def test_every_position_is_marked_differently(scheme):
     marks = filled(scheme).embed(torch.zeros(1, 11, 6), 0)[0]
     assert torch.cdist(marks, marks).fill_diagonal_(1.0).min() > 0.01
+
+
+def test_a_token_is_at_the_word_that_has_begun_last_and_both_sides_agree():
+    source = filled("words", causal=False)  # tokens 2, 3 and 5 begin words
+    token_BT = torch.tensor([[2, 4, 5, 5, 1, 3], [4, 6, 2, 0, 0, 0]])
+    assert source.words(token_BT).tolist() == [[1, 1, 2, 3, 3, 4], [0, 0, 1, 1, 1, 1]]
+    assert source.words(token_BT[:, 2:], torch.tensor([1, 0])).tolist() == [[2, 3, 3, 4], [1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize("d_model", [6, 7])
+def test_half_of_the_numbers_say_the_place_and_half_the_word(d_model):
+    position = filled("words", d_model=d_model)
+    word_BT = torch.tensor([[1, 1, 2, 2, 2, 3], [0, 1, 2, 3, 4, 4]])
+    marks = position.embed(torch.zeros(2, 6, d_model), 4, word_BT=word_BT)
+    half = d_model - d_model // 2
+    for row in range(2):
+        assert torch.equal(marks[row, :, :half], sinusoids(10, half)[4:])
+        assert torch.equal(marks[row, :, half:], sinusoids(10, d_model // 2)[word_BT[row]])
+
+
+def test_words_beyond_the_table_are_known_in_training_after_a_validation():
+    position = filled("words", max_positions=3)
+    with torch.inference_mode():
+        position.embed(torch.zeros(1, 9, 6), 0, word_BT=torch.arange(1, 10)[None])
+    x_BTD = torch.zeros(1, 9, 6, requires_grad=True)
+    marks = position.embed(x_BTD, 0, word_BT=torch.arange(1, 10)[None])
+    marks.sum().backward()
+    assert torch.equal(marks[0, :, 3:].detach(), sinusoids(10, 3)[1:])
 
 
 def test_no_positions_leaves_the_vectors_alone():
@@ -172,7 +202,7 @@ def test_each_scheme_fills_one_place_and_none_fills_none():
         position = filled(scheme)
         turned = position.rotate(q, k, 3)
         places = [
-            not torch.equal(position.embed(x_BTD, 3), x_BTD),
+            not torch.equal(position.embed(x_BTD, 3, word_BT=position.words(torch.full((2, 5), 2))), x_BTD),
             not (torch.equal(turned[0], q) and torch.equal(turned[1], k)),
             position.bias(5, 5, 3) is not None,
         ]

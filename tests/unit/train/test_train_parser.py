@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headway.config.load import load_text
+from headway.config.positions import read_bits
 from headway.errors import ConfigError, DataError, TextError
 from headway.folder.contents import ModelFolder
 from headway.train.events import DataReady, Finished, Notice, Validated, Warned
@@ -85,6 +86,24 @@ def test_a_treebank_of_one_tree_is_learnt(one):
     assert free.log_prob == pytest.approx(parse.log_prob, abs=1e-4)
 
 
+@pytest.mark.parametrize("parsing", ['tags = "given"', 'tags = "predicted"', 'tags = "given"\nwords = false'])
+def test_a_model_that_counts_words_learns_a_tree_by_torch_and_by_the_engine(tmp_path, parsing):
+    (tmp_path / "one.trees").write_text(f"{ONE}\n", encoding="utf-8")
+    recipe = RECIPE.replace('tags = "given"', parsing)
+    events = run(tmp_path, recipe=recipe, overrides=["model.positions=words"])
+    assert [event.f1 for event in events if isinstance(event, Validated)] == [100.0]
+    (tree,) = read_trees([ONE])
+    tags = [tree.tags()] if "given" in parsing else None
+    parses = [
+        Parser.from_folder(tmp_path / "run", compute=compute).parse([tree.words()], tags=tags)[0]
+        for compute in (Compute(engine="torch"), Compute())
+    ]
+    assert [parse.tree for parse in parses] == [rooted(tree)] * 2
+    model = ModelFolder.open(tmp_path / "run").config.model
+    assert model.source_word_starts
+    assert model.target_word_starts
+
+
 def test_what_the_run_writes_tells_of_a_parser(one):
     folder, events = one
     assert ModelFolder.open(folder / "run").config.parsing.tags == "given"
@@ -153,6 +172,19 @@ def test_a_run_that_begins_with_a_parser_needs_room_for_new_symbols_and_tags(one
         old.source_tokenizer.names
     )
     assert isinstance(events[-1], Finished)
+
+
+def test_new_words_and_tags_of_a_run_that_begins_with_a_parser_are_counted_too(tmp_path):
+    (tmp_path / "one.trees").write_text(f"{ONE}\n", encoding="utf-8")
+    (tmp_path / "new.trees").write_text("(TOP (S (NP (UH Ya)) (. .)))\n", encoding="utf-8")
+    quick = ["train.max_steps=2", "train.validate_every=2", "train.warmup_steps=1"]
+    run(tmp_path, overrides=[*quick, "model.positions=words"])
+    overrides = [*quick, f"train.init={tmp_path / 'run'}", "data.train_source=new.trees", "train.extend_vocabulary=9"]
+    run(tmp_path, "again", overrides=overrides)
+    old, new = (ModelFolder.open(tmp_path / name) for name in ("run", "again"))
+    starts = read_bits(new.config.model.target_word_starts)
+    assert " UH" in {new.target_tokenizer.names[token_id] for token_id in starts}
+    assert " UH" not in old.target_tokenizer.names
 
 
 def test_a_run_that_begins_with_a_parser_reads_and_writes_as_it_does(one):
