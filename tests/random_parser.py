@@ -35,7 +35,7 @@ def model_config(source, target, **sizes):
         embedding_sharing="none",
         dropout=0.0,
         **sizes,
-        **(word_starts(source, target) if sizes.get("positions") == "words" else {}),
+        **(word_starts(source, target) if "words" in sizes.values() else {}),
     )
 
 
@@ -59,9 +59,9 @@ def parser_of(*, seed=1, symbols=SYMBOLS, extra=70, max_source_tokens=23, **pars
     )
 
 
-def write_parser(path, *, seed=1, parsing=None, positions="sinusoidal"):
+def write_parser(path, *, seed=1, parsing=None, **sizes):
     source, target = source_tokenizer(), learn_symbols(SYMBOLS, vocab_size=53)
-    config = model_config(source, target, positions=positions, max_positions=31)
+    config = model_config(source, target, max_positions=31, **sizes)
     write_folder(
         path,
         config=FolderConfig(

@@ -339,6 +339,7 @@ Loaded load(const std::map<std::string, int> &sizes, const std::map<std::string,
     config.pre_norm = size("pre_norm") != 0;
     config.centred_norm = size("centred_norm") != 0;
     config.gated = size("gated") != 0;
+    config.cross_words = size("cross_words") != 0;
     config.epsilon = number("norm_epsilon");
     config.encoder_residual = number("encoder_residual");
     config.decoder_residual = number("decoder_residual");
@@ -505,8 +506,8 @@ class Probe {
         turn_keys(key.data(), key.shape(1), source, key.shape(1), turned.data());
         const Cache keys = cached(turned.data(), turned.size(), is_short), values = cached(value.data(), value.size(), is_short);
         kernels_->attend_source({queries.data(), queries.shape(1), static_cast<int>(rows)},
-                                {keys.data(), values.data(), is_short, static_cast<int>(source)}, heads, slope ? slope->data() : nullptr, centre,
-                                room.data(), out.data(), out.shape(1));
+                                {keys.data(), values.data(), is_short, static_cast<int>(source)}, heads,
+                                {slope ? slope->data() : nullptr, centre, nullptr, nullptr}, room.data(), out.data(), out.shape(1));
         for (size_t row = 0; row < weights.shape(0); ++row)
             std::copy_n(room.data() + row * width, source, weights.data() + row * source);
     }

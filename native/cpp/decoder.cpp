@@ -52,6 +52,7 @@ void Decoder::open(const std::vector<Sentence *> &sentences) {
     stack_.resize(count);
     query_.resize(count, static_cast<size_t>(model_.config.query_size()));
     position_.resize(count);
+    word_.resize(count);
     asks_.resize(count);
     for (size_t i = 0; i < sentences.size(); ++i) {
         Sentence &sentence = *sentences[i];
@@ -66,6 +67,7 @@ void Decoder::open(const std::vector<Sentence *> &sentences) {
             past.back().push_back(beam.step() * sentence.slots + row);
             position_[place] = beam.step();
             word.push_back(stack_.word_after(is_first ? 0 : sentence.word[parent], beam.token(row)));
+            word_[place] = word.back();
             stack_.embed(place, beam.token(row), beam.step(), word.back());
             asks_[place] = {&beam, row, beam.only(), beam.wanted(), sentence.selection.get()};
         }
@@ -122,6 +124,7 @@ void Decoder::attend_self(const std::vector<Sentence *> &sentences, size_t layer
 // Cross-attention of all rows, and x after it; the mean weights over heads on request.
 void Decoder::attend_source(const CrossAttention &attention, size_t layer, std::vector<Attention> *found) {
     const Heads &heads = model_.config.heads;
+    const float *slopes = model_.cross_slopes.empty() ? nullptr : model_.cross_slopes.data();
     stack_.arithmetic.multiply(attention.query, stack_.read(attention.norm).rows(), {query_.at(0), query_.stride()});
     stack_.arithmetic.team.share(static_cast<int>(spans_.size()), 1, [&](int begin, int end, int member) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -133,8 +136,9 @@ void Decoder::attend_source(const CrossAttention &attention, size_t layer, std::
                 const size_t at = spans_[i].first + static_cast<size_t>(row);
                 const Source source{memory.key[layer].data(), memory.value[layer].data(), memory.key[layer].is_short(),
                                     memory.length};
-                stack_.arithmetic.kernels.attend_source({query_.at(at), query_.stride(), count}, source, heads, nullptr, 0,
-                                                        weights, stack_.mixed.at(at), stack_.mixed.stride());
+                const Distance distance{slopes, 0, word_.data() + at, memory.word.data()};
+                stack_.arithmetic.kernels.attend_source({query_.at(at), query_.stride(), count}, source, heads, distance, weights,
+                                                        stack_.mixed.at(at), stack_.mixed.stride());
                 if (found == nullptr) continue;
                 for (int query = 0; query < count; ++query)
                     for (int place = 0; place < memory.length; ++place) {
@@ -181,6 +185,7 @@ void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *
     stack_.resize(count);
     query_.resize(count, static_cast<size_t>(model_.config.query_size()));
     position_.resize(count);
+    word_.resize(count);
     asks_.resize(count);
     for (size_t i = 0; i < targets.size(); ++i) {
         int word = 0;
@@ -190,6 +195,7 @@ void Decoder::force(const std::vector<Forced> &targets, std::vector<Attention> *
             position_[row] = place;
             const int token = place == 0 ? BOS : target[static_cast<size_t>(place - 1)];
             word = stack_.word_after(word, token);
+            word_[row] = word;
             stack_.embed(row, token, place, word);
             asks_[row] = {nullptr, 0, target[static_cast<size_t>(place)], 0};
         }

@@ -80,6 +80,7 @@ class Decoder {
     FloatTable query_;
     std::vector<Span> spans_;
     std::vector<int> position_;
+    std::vector<int> word_; // that each row is at, where words are counted
     std::vector<Ask> asks_;
     std::vector<std::vector<Next>> nexts_;
     std::vector<Numbers<float>> weights_; // of each member of the team

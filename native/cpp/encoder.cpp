@@ -27,12 +27,15 @@ std::vector<Memory> Encoder::encode(const std::vector<const Ids *> &sources) {
     stack_.resize(count);
     position_.resize(count);
     size_t row = 0;
-    for (const Ids *source : sources) {
+    std::vector<Memory> memories(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+        const Ids &source = *sources[i];
         int word = 0;
-        for (size_t place = 0; place < source->size(); ++place, ++row) {
+        for (size_t place = 0; place < source.size(); ++place, ++row) {
             position_[row] = static_cast<int>(place);
-            word = stack_.word_after(word, (*source)[place]);
-            stack_.embed(row, (*source)[place], position_[row], word);
+            word = stack_.word_after(word, source[place]);
+            memories[i].word.push_back(word);
+            stack_.embed(row, source[place], position_[row], word);
         }
     }
     for (const EncoderLayer &layer : model_.encoder) {
@@ -43,7 +46,6 @@ std::vector<Memory> Encoder::encode(const std::vector<const Ids *> &sources) {
         stack_.feed_forward(layer.feed_forward);
     }
     stack_.close();
-    std::vector<Memory> memories(sources.size());
     remember(sources, memories);
     return memories;
 }
@@ -83,9 +85,9 @@ void Encoder::attend_one(size_t first, size_t length, int member) {
         stack_.arithmetic.team.look();
         const size_t count = length - begin < QUERIES ? length - begin : QUERIES;
         stack_.arithmetic.kernels.attend_source({stack_.projected.at(first + begin), stride, static_cast<int>(count)},
-                                                {key, value, false, static_cast<int>(length)}, config.heads, slopes,
-                                                static_cast<int>(begin), weights.data(), stack_.mixed.at(first + begin),
-                                                stack_.mixed.stride());
+                                                {key, value, false, static_cast<int>(length)}, config.heads,
+                                                {slopes, static_cast<int>(begin), nullptr, nullptr}, weights.data(),
+                                                stack_.mixed.at(first + begin), stack_.mixed.stride());
     }
 }
 

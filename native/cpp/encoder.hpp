@@ -13,6 +13,7 @@ namespace headway {
 // d_v).
 struct Memory {
     int length = 0;
+    std::vector<int> word; // that each token is at, where words are counted
     std::vector<Cache> key;
     std::vector<Cache> value;
 };

@@ -80,6 +80,20 @@ struct Source {
     int length = 0;
 };
 
+// What a score loses: slope (one a head) x distance. Query i stands at centre + i and vector j at j; or, with both, at
+// query[i] and key[j]. Without slopes nothing is lost.
+struct Distance {
+    const float *slope = nullptr;
+    int centre = 0;
+    const int *query = nullptr;
+    const int *key = nullptr;
+
+    int between(int i, int j) const {
+        return key == nullptr ? (centre + i < j ? j - centre - i : centre + i - j)
+                              : (query[i] < key[j] ? key[j] - query[i] : query[i] - key[j]);
+    }
+};
+
 struct Heads {
     int queries = 1; // heads of queries; each key head serves queries / keys of them
     int keys = 1;
@@ -110,9 +124,8 @@ struct Kernels {
     // queries x padded count floats.
     void (*attend)(const float *query, const Past &past, const Heads &heads, const float *slope, float *weights,
                    float *out);
-    // Queries over one source. ``centre`` and ``slope``: query i stands at centre + i and a score loses slope x distance;
-    // null: none. The weights of query i are left in ``weights`` + i x heads.queries x padded source.
-    void (*attend_source)(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+    // Queries over one source. The weights of query i are left in ``weights`` + i x heads.queries x padded source.
+    void (*attend_source)(const FloatRows &queries, const Source &source, const Heads &heads, const Distance &distance,
                           float *weights, float *out, size_t out_stride);
     // Numbers to bfloat16, the nearest one; of two as near, the even one.
     void (*narrow)(const float *from, size_t count, uint16_t *to);

@@ -480,7 +480,7 @@ template <int COUNT, bool ALIKE, class Number> void score(const Lane<Number> *la
 }
 
 template <class Number>
-void attend_over(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+void attend_over(const FloatRows &queries, const Source &source, const Heads &heads, const Distance &distance,
                  float *weights, float *out, size_t out_stride) {
     const int shared = heads.queries / heads.keys;
     const float factor = 1.0F / std::sqrt(static_cast<float>(heads.d_k));
@@ -499,9 +499,9 @@ void attend_over(const FloatRows &queries, const Source &source, const Heads &he
         score<lane_count(), alike()>(lanes, width, heads.d_k, factor);
         for (int lane = 0; lane < lane_count(); ++lane) {
             float *scores = lanes[lane].weights;
-            if (slope != nullptr)
+            if (distance.slope != nullptr)
                 for (int i = 0; i < source.length; ++i)
-                    scores[i] -= slope[head + lane * head_step] * static_cast<float>(std::abs(centre + row + lane * row_step - i));
+                    scores[i] -= distance.slope[head + lane * head_step] * static_cast<float>(distance.between(row + lane * row_step, i));
             softmax(scores, source.length);
         }
         mix<lane_count(), alike()>(lanes, source.length, heads.d_v, [&](int i) { return static_cast<size_t>(i) * value_stride; });
@@ -526,9 +526,9 @@ void attend(const float *query, const Past &past, const Heads &heads, const floa
     (past.is_short ? attend_past<uint16_t> : attend_past<float>)(query, past, heads, slope, weights, out);
 }
 
-void attend_source(const FloatRows &queries, const Source &source, const Heads &heads, const float *slope, int centre,
+void attend_source(const FloatRows &queries, const Source &source, const Heads &heads, const Distance &distance,
                    float *weights, float *out, size_t out_stride) {
-    (source.is_short ? attend_over<uint16_t> : attend_over<float>)(queries, source, heads, slope, centre, weights, out, out_stride);
+    (source.is_short ? attend_over<uint16_t> : attend_over<float>)(queries, source, heads, distance, weights, out, out_stride);
 }
 
 void narrow(const float *from, size_t count, uint16_t *to) {

@@ -161,7 +161,7 @@ Model::Model(const Config &given, const Arrays &arrays) : config(given) {
         source_positions = reader.floats("source_positions", count);
         target_positions = reader.floats("target_positions", count);
     }
-    if (config.positions == Positions::words) {
+    if (config.counts_words()) {
         source_starts = reader.bytes("source_word_starts", static_cast<size_t>(config.source_vocab));
         target_starts = reader.bytes("target_word_starts", static_cast<size_t>(config.target_vocab));
     }
@@ -181,6 +181,10 @@ Model::Model(const Config &given, const Arrays &arrays) : config(given) {
     }
     reader.check_all_read();
     if (config.positions == Positions::alibi) slopes = alibi_slopes(config.heads.queries);
+    if (config.cross_words) {
+        cross_slopes = alibi_slopes(config.heads.queries);
+        for (float &slope : cross_slopes) slope *= 4.0F;
+    }
 }
 
 void look_up(const Matrix &matrix, int token, float *out) {

@@ -27,12 +27,14 @@ struct Config {
     bool pre_norm = false;
     bool centred_norm = true; // layer normalisation; else that of the root mean square
     bool gated = false;
+    bool cross_words = false; // cross-attention's scores lose by distance in words
     Activation activation = Activation::relu;
     float epsilon = 1e-6F;
     float encoder_residual = 1.0F; // DeepNorm's alpha
     float decoder_residual = 1.0F;
     float embedding_scale = 1.0F;
 
+    bool counts_words() const { return positions == Positions::words || cross_words; }
     int query_size() const { return heads.queries * heads.d_k; }
     int key_size() const { return heads.keys * heads.d_k; }
     int value_size() const { return heads.keys * heads.d_v; }
@@ -93,13 +95,14 @@ struct Model {
     Matrix output; // the vocabulary's
     const float *source_positions = nullptr;
     const float *target_positions = nullptr;
-    const uint8_t *source_starts = nullptr; // with positions by words: whether each token begins one
+    const uint8_t *source_starts = nullptr; // where words are counted: whether each token begins one
     const uint8_t *target_starts = nullptr;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm; // with pre-norm alone
     Norm decoder_norm;
-    std::vector<float> slopes; // ALiBi's, a head
+    std::vector<float> slopes;       // ALiBi's, a head
+    std::vector<float> cross_slopes; // what a score of cross-attention loses for a word of distance, a head
 
     // Whether keys and values are kept in bfloat16.
     bool short_caches() const { return output.is_int8(); }

@@ -34,7 +34,7 @@ void Stack::resize(size_t count) {
 }
 
 int Stack::word_after(int word, int token) const {
-    if (config_.positions != Positions::words) return 0;
+    if (!config_.counts_words()) return 0;
     const uint8_t *starts = is_encoder_ ? model_.source_starts : model_.target_starts;
     return starts[token] == 0 ? word : word + 1;
 }

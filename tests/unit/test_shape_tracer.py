@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headway.config.model_config import ModelConfig
+from headway.config.positions import write_bits
 from headway.model.build import build_transformer
 from headway.model.predictor import TransformerPredictor, forced_pass
 from headway.nn.attention import fused_attention
@@ -53,6 +54,9 @@ def build(positions="sinusoidal", **parts):
         "positions": positions,
         "max_positions": 19,
     }
+    if positions == "words":  # at both places
+        starts = write_bits([2, 3, 5, 7, 11])
+        sizes |= {"cross_positions": "words", "source_word_starts": starts, "target_word_starts": starts}
     return build_transformer(ModelConfig(**sizes | parts))
 
 
@@ -153,6 +157,7 @@ def test_shape_letters_hold_in_cached_decoding_with_modern_parts(positions):
     assert {"q_BGJK", "mixed_BGJV"} & tracer.measured
     assert ("bias_HTS" in tracer.measured) == (positions in {"alibi", "t5"})
     assert ("wave_TK" in tracer.measured) == (positions == "rope")
+    assert ("word_BTE" in tracer.measured) == ("cross_bias_BHTS" in tracer.measured) == (positions == "words")
 
 
 def test_shape_letters_hold_for_the_fused_kernel_with_an_empty_row():

@@ -176,7 +176,7 @@ def real_model(config: RunConfig, prepared: Prepared) -> ModelConfig:
     }
     if config.model.architecture == "encoder_only":
         found["num_classes"] = NEXT_CLASSES if config.train.next_sentence else len(prepared.report.labels) or None
-    if config.model.positions == "words":
+    if config.model.counts_words:
         found["source_word_starts"] = write_bits(source_word_starts(prepared.source_tokenizer, config.parsing))
         found["target_word_starts"] = write_bits(target_word_starts(prepared.target_tokenizer))
     return config.model.model_copy(update=found)

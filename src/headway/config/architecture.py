@@ -35,11 +35,12 @@ def check_architecture(architecture: str, given: Mapping[str, object]) -> None:
             f"{' '.join(f'--set model.{other}=' for other in unused)}"
         )
     positions = given.get("positions", EMBEDDED[0])
-    if positions == "words" and architecture != "transformer":
-        raise ValueError(
-            f"positions words count the words of a source and of the tree over it, and architecture is {architecture}; "
-            "set model.architecture to transformer, or choose other positions"
-        )
+    for name in ("positions", "cross_positions"):
+        if given.get(name) == "words" and architecture != "transformer":
+            raise ValueError(
+                f"{name} words count the words of a source and of the tree over it, and architecture is "
+                f"{architecture}; set model.architecture to transformer, or choose other {name}"
+            )
     if architecture == "convolutional" and positions not in EMBEDDED:
         raise ValueError(
             f"positions {positions} act within self-attention and architecture is convolutional; "

@@ -6,6 +6,7 @@ from headway.config.model_config import ModelConfig
 DEPARTURES = {
     "architecture": "{}",
     "positions": "{}",
+    "cross_positions": "cross-attention sees by distance in words",
     "norm_placement": "the norm before each sub-layer, and one at the end of each stack",
     "norm": "RMSNorm in the place of LayerNorm",
     "norm_epsilon": "{:g} added to the variance in norms; the paper's code has 1e-06",

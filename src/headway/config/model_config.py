@@ -27,6 +27,7 @@ class ModelConfig(Section):
     dropout: Probability = 0.1
     attention_bias: bool = False  # the paper's equations have none in W^Q W^K W^V W^O
     positions: Literal["sinusoidal", "learned", "none", "rope", "alibi", "t5", "words"] = "sinusoidal"
+    cross_positions: Literal["none", "words"] = "none"  # of cross-attention
     max_positions: Count = 1024  # rows of the learned table
     embedding_sharing: Literal["all", "target", "none"] = "all"  # target: decoder input and softmax
     # What came after the paper; the defaults are the paper's. Each may be combined with every other but where said.
@@ -45,7 +46,7 @@ class ModelConfig(Section):
     recurrent_cell: Literal["lstm", "gru"] = "lstm"  # only with architecture recurrent
     kernel_size: Count = 3  # positions that a convolution sees; only with architecture convolutional
     num_classes: Count | None = None  # that an encoder alone tells apart; training counts them
-    source_word_starts: Bits = ""  # which tokens begin a word, with positions words; training finds them
+    source_word_starts: Bits = ""  # which tokens begin a word, where words are counted; training finds them
     target_word_starts: Bits = ""
 
     @model_validator(mode="after")
@@ -111,9 +112,9 @@ class ModelConfig(Section):
         sizes = {"source_word_starts": self.source_vocab_size or self.vocab_size, "target_word_starts": self.vocab_size}
         for name, size in sizes.items():
             starts = getattr(self, name)
-            if starts and self.positions != "words":
+            if starts and not self.counts_words:
                 raise ValueError(
-                    f"{name} is given and positions are {self.positions}, which count no words; take model.{name} out"
+                    f"{name} is given, and neither positions nor cross_positions are words; take model.{name} out"
                 )
             if starts and max(read_bits(starts), default=0) >= size:
                 raise ValueError(
@@ -121,6 +122,11 @@ class ModelConfig(Section):
                     f"model.{name} out: training finds them"
                 )
         return self
+
+    @property
+    def counts_words(self) -> bool:
+        """Whether something depends on which word a token is at."""
+        return "words" in (self.positions, self.cross_positions)
 
     @property
     def key_size(self) -> int:

@@ -19,6 +19,11 @@ def alibi_slopes(num_heads: int) -> list[float]:
     return slopes + between
 
 
+def word_slopes(num_heads: int) -> list[float]:
+    """What a score of cross-attention loses for a word of distance, a head: four times the slopes of ALiBi."""
+    return [4.0 * slope for slope in alibi_slopes(num_heads)]
+
+
 def write_bits(token_ids: Iterable[int]) -> str:
     """A set of token ids in hexadecimal digits, a bit a token, the last digit being that of the first four."""
     value = 0

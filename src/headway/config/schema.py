@@ -88,10 +88,10 @@ class RunConfig(Section):
                 "trees and leave out that of [[data.corpora]]"
             )
         if not self.is_parser:
-            if self.model.positions == "words":
+            if self.model.counts_words:
                 raise ValueError(
-                    f"model.positions words count the words that trees are written over, and data.format is "
-                    f"{self.data.format}; set data.format to trees, or choose other positions"
+                    "positions and cross_positions words count the words that trees are written over, and data.format "
+                    f"is {self.data.format}; set data.format to trees, or take them out of [model]"
                 )
             if "f1" in (train.best_by, train.early_stopping):
                 raise ValueError(

@@ -21,6 +21,7 @@ TARGET_EMBEDDING, SOURCE_EMBEDDING = "target_stem.embedding.weight", "source_ste
 SHARED_WITH_OUTPUT = {"all": (TARGET_EMBEDDING, SOURCE_EMBEDDING), "target": (TARGET_EMBEDDING,), "none": ()}
 RUNS = {  # values that the engine knows of each part; a new one takes the torch path until it stands here
     "architecture": ("transformer",),
+    "cross_positions": ("none", "words"),
     "positions": ("none", "sinusoidal", "learned", "rope", "alibi", "words"),
     "norm_placement": ("post", "pre"),
     "norm": ("layer", "rms"),
@@ -109,7 +110,7 @@ def packed_arrays(config: ModelConfig, weights: Mapping[str, Array], *, precisio
     if config.positions == "learned":
         for side in ("source", "target"):
             yield f"{side}_positions", packer.row(f"{side}_stem.position.weight")
-    if config.positions == "words":
+    if config.counts_words:
         yield "source_word_starts", _starts(config.source_word_starts, config.source_vocab_size or config.vocab_size)
         yield "target_word_starts", _starts(config.target_word_starts, config.vocab_size)
     for layer in range(config.num_encoder_layers):
@@ -150,7 +151,7 @@ def _starts(digits: str, vocab_size: int) -> npt.NDArray[np.uint8]:
     """A byte a token: 1 where it begins a word. Raises EngineError where none is known."""
     if not digits:
         raise EngineError(
-            "engine/pack: positions are words, and the configuration does not say which tokens begin words. "
+            "engine/pack: words are counted, and the configuration does not say which tokens begin one. "
             "config.json is not the one that training wrote: copy the folder again as a whole."
         )
     starts = np.zeros(vocab_size, dtype=np.uint8)

@@ -147,6 +147,7 @@ def _sizes(config: ModelConfig) -> dict[str, int]:
         "pre_norm": int(config.norm_placement == "pre"),
         "centred_norm": int(config.norm == "layer"),
         "gated": int(config.activation == "swiglu"),
+        "cross_words": int(config.cross_positions == "words"),
     }
     for name, size in sizes.items():
         if size >= SIZES_END:

@@ -39,6 +39,7 @@ from headway.nn.position import POSITIONS, NoPosition, Position, Stack
 from headway.nn.recurrent import Recurrent
 from headway.nn.residual import SUBLAYERS, DeepNorm, Sublayer
 from headway.nn.score import ATTENTION_SCORES
+from headway.nn.words import WordCounter, WordDistance
 
 
 def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
@@ -48,12 +49,13 @@ def build_transformer(config: ModelConfig, *, seed: int = 1) -> Transformer:
     encoder_layers = [_encoder_layer(config, scalings[0]) for _ in range(config.num_encoder_layers)]
     decoder_layers = [_decoder_layer(config, scalings[1]) for _ in range(config.num_decoder_layers)]
     model = Transformer(
-        Stem(source_embedding, _position(config, causal=False), dropout=Dropout(config.dropout)),
-        Stem(target_embedding, _position(config, causal=True), dropout=Dropout(config.dropout)),
+        _counting_stem(config, source_embedding, is_target=False),
+        _counting_stem(config, target_embedding, is_target=True),
         encoder=Encoder(encoder_layers, norm=_final_norm(config)),
         decoder=Decoder(decoder_layers, norm=_final_norm(config)),
         output=output,
         window=config.attention_window,
+        word_distance=WordDistance(config.num_heads) if config.cross_positions == "words" else None,
     )
     initialise(model, seed, encoder_gain=scalings[0].beta, decoder_gain=scalings[1].beta)
     return model
@@ -209,24 +211,28 @@ def _own_embedding(config: ModelConfig) -> tuple[TokenEmbedding, OutputProjectio
     return embedding, output
 
 
+def _counting_stem(config: ModelConfig, embedding: TokenEmbedding, *, is_target: bool) -> Stem:
+    position, counter = _position(config, causal=is_target), _counter(config, is_target=is_target)
+    return Stem(embedding, position, dropout=Dropout(config.dropout), counter=counter)
+
+
 def _position(config: ModelConfig, *, causal: bool) -> Position:
-    """The scheme of one side; ``causal`` says that it is the target's."""
-    digits = config.target_word_starts if causal else config.source_word_starts
-    if config.positions == "words" and not digits:
+    stack = Stack(config.d_model, config.num_heads, config.key_size, config.max_positions, causal)
+    return POSITIONS[config.positions](stack)
+
+
+def _counter(config: ModelConfig, *, is_target: bool) -> WordCounter | None:
+    """What counts the words of one side, where the configuration asks for it."""
+    if not config.counts_words:
+        return None
+    digits = config.target_word_starts if is_target else config.source_word_starts
+    if not digits:
         raise ModelError(
-            "model/build: positions are words, and the configuration does not say which tokens begin words. Remedy: "
+            "model/build: words are counted, and the configuration does not say which tokens begin one. Remedy: "
             "train a parser by a recipe, which finds them; or use config.json and model.safetensors of one folder"
         )
-    stack = Stack(
-        config.d_model,
-        config.num_heads,
-        config.key_size,
-        config.max_positions,
-        causal,
-        vocab_size=config.vocab_size if causal else config.source_vocab_size or config.vocab_size,
-        word_starts=read_bits(digits) if digits else (),
-    )
-    return POSITIONS[config.positions](stack)
+    vocab_size = config.vocab_size if is_target else config.source_vocab_size or config.vocab_size
+    return WordCounter(read_bits(digits), vocab_size)
 
 
 def _recurrent(config: ModelConfig, *, causal: bool, is_first: bool = True) -> Recurrent:

@@ -28,7 +28,8 @@ class DecoderState:
     cross_mask_R11S: Tensor | None
     past: tuple[KeyValue, ...]  # one a layer; empty before the first token; with a window no more than can be seen
     position: int
-    word_R: Tensor | None = None  # the word that each row is at, where positions count words
+    word_R: Tensor | None = None  # the word that each row is at, where words are counted
+    source_word_RS: Tensor | None = None  # that of each token of its source
 
 
 class TransformerPredictor:
@@ -44,13 +45,15 @@ class TransformerPredictor:
         memory_BSD = self.model.encode(source_BS, mask_B11S)
         memory = tuple(layer.cross_attention.keys_values(memory_BSD) for layer in self.model.decoder.each_layer())
         sentence_R = torch.arange(source_BS.shape[0], device=source_BS.device)
-        return DecoderState(sentence_R, memory, mask_B11S, (), 0)
+        return DecoderState(
+            sentence_R, memory, mask_B11S, (), 0, source_word_RS=self.model.source_stem.words(source_BS)
+        )
 
     @torch.inference_mode()
     def predict(self, token_R: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log-probabilities (R, V) of the token after ``token_R``, in float32."""
         stem, window = self.model.target_stem, self.model.window
-        word_R1 = stem.position.words(token_R[:, None], state.word_R)
+        word_R1 = stem.words(token_R[:, None], state.word_R)
         num_past = state.position if window is None else min(state.position, window)
         x_R1D, past = self.model.decoder.step(
             stem(token_R[:, None], state.position, word_BT=word_R1),
@@ -58,6 +61,7 @@ class TransformerPredictor:
             memory=state.memory,
             cross_mask=state.cross_mask_R11S,
             span=stem.position.span(1, num_past + 1, state.position),
+            cross_bias_BHTS=self.model.cross_bias(word_R1, state.source_word_RS),
         )
         log_probs_RV = self.model.output(x_R1D[:, 0]).float().log_softmax(dim=-1)
         word_R = None if word_R1 is None else word_R1[:, 0]
@@ -73,7 +77,8 @@ class TransformerPredictor:
             return replace(state, past=past, word_R=word_R)
         mask_R11S = None if state.cross_mask_R11S is None else state.cross_mask_R11S.index_select(0, rows_R)
         memory = tuple(layer.select(rows_R) for layer in state.memory)
-        return DecoderState(sentence_R, memory, mask_R11S, past, state.position, word_R)
+        word_RS = None if state.source_word_RS is None else state.source_word_RS.index_select(0, rows_R)
+        return DecoderState(sentence_R, memory, mask_R11S, past, state.position, word_R=word_R, source_word_RS=word_RS)
 
 
 def predictor_of(model: TranslationModel) -> Predictor:

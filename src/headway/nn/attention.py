@@ -28,22 +28,23 @@ def attention(
     v_BGSV: Tensor,
     mask: Tensor | None,
     *,
-    bias_HTS: Tensor | None = None,
+    bias: Tensor | None = None,
     dropout: Callable[[Tensor], Tensor] | None = None,
     score: Score = scaled_dot_product,
 ) -> tuple[Tensor, Tensor]:
     """Attention by its definition: the mixed values (B, H, T, V) and the attention weights (B, H, T, S).
 
-    ``mask`` is bool and broadcasts to (B, H, T, S); True may be attended. A query that may attend to nothing
-    gets weights and values of zero, never NaN. Heads h G / H, rounded down, of keys and values serve query head h.
+    ``mask`` is bool and broadcasts to (B, H, T, S); True may be attended. ``bias``, (H, T, S) or (B, H, T, S), is added
+    to the scores. A query that may attend to nothing gets weights and values of zero, never NaN. Heads h G / H, rounded
+    down, of keys and values serve query head h.
     ``dropout`` acts on the weights that mix, not on those that are given back. Products may be in bf16 or float16;
     from the scores to the weights all is in float32, which on a CPU is also four times faster.
     Departure: another ``score`` than the paper's Q K^T / sqrt(d_k) may be given.
     """
     # Section 3.2.1, equation 1: softmax(Q K^T / sqrt(d_k)) V
     scores_BHTS = score(q_BHTK, k_BGSK)
-    if bias_HTS is not None:
-        scores_BHTS = scores_BHTS + bias_HTS
+    if bias is not None:
+        scores_BHTS = scores_BHTS + bias
     attention_weights_BHTS = masked_softmax(scores_BHTS, mask)
     mixing_BHTS = attention_weights_BHTS if dropout is None else dropout(attention_weights_BHTS)
     mixed_BGJV = _fold(mixing_BHTS.to(v_BGSV.dtype), k_BGSK.shape[1]) @ v_BGSV
@@ -76,7 +77,7 @@ def fused_attention(
     v_BGSV: Tensor,
     mask: Tensor | None,
     *,
-    bias_HTS: Tensor | None = None,
+    bias: Tensor | None = None,
     dropout: Dropout | None = None,
     score: Score = scaled_dot_product,
 ) -> Tensor:
@@ -89,13 +90,13 @@ def fused_attention(
     probability = dropout.probability if dropout is not None and dropout.is_active else 0.0
     on_cpu = q_BHTK.device.type == "cpu" and (q_BHTK.dtype == torch.bfloat16 or probability > 0.0)
     if on_cpu or score not in SCALES:
-        return attention(q_BHTK, k_BGSK, v_BGSV, mask, bias_HTS=bias_HTS, dropout=dropout, score=score)[0]
+        return attention(q_BHTK, k_BGSK, v_BGSV, mask, bias=bias, dropout=dropout, score=score)[0]
     nothing = None if mask is None else ~mask.any(dim=-1, keepdim=True)
     mixed_BGJV = functional.scaled_dot_product_attention(
         _fold(q_BHTK, k_BGSK.shape[1]),
         k_BGSK,
         v_BGSV,
-        attn_mask=_fold_mask(_additive(mask, nothing, bias_HTS, q_BHTK.dtype), q_BHTK, num_groups=k_BGSK.shape[1]),
+        attn_mask=_fold_mask(_additive(mask, nothing, bias, q_BHTK.dtype), q_BHTK, num_groups=k_BGSK.shape[1]),
         dropout_p=probability,
         scale=SCALES[score],
     )
@@ -103,16 +104,15 @@ def fused_attention(
     return mixed_BHTV if nothing is None else mixed_BHTV.masked_fill(nothing, 0.0)
 
 
-def _additive(
-    mask: Tensor | None, nothing: Tensor | None, bias_HTS: Tensor | None, dtype: torch.dtype
-) -> Tensor | None:
+def _additive(mask: Tensor | None, nothing: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """What the kernel takes for both: a bool mask, or numbers with -inf where nothing may be attended.
 
     What a row of nothing but -inf gives differs between kernels, so such a query keeps its numbers.
     """
-    if bias_HTS is None or mask is None or nothing is None:
-        return mask if bias_HTS is None else bias_HTS[None].to(dtype)
-    return bias_HTS[None].to(dtype).masked_fill(~(mask | nothing), -math.inf)
+    if bias is None:
+        return mask
+    added_BHTS = (bias[None] if bias.dim() == 3 else bias).to(dtype)
+    return added_BHTS if mask is None or nothing is None else added_BHTS.masked_fill(~(mask | nothing), -math.inf)
 
 
 def _fold(x_BHTK: Tensor, num_groups: int) -> Tensor:
@@ -169,17 +169,23 @@ class MultiHeadAttention(nn.Module):
         self.gate_H: Tensor | None = None
 
     def forward(
-        self, x_BTD: Tensor, memory_BSD: Tensor, *, mask: Tensor | None = None, span: Span | None = None
+        self,
+        x_BTD: Tensor,
+        memory_BSD: Tensor,
+        *,
+        mask: Tensor | None = None,
+        span: Span | None = None,
+        bias_BHTS: Tensor | None = None,
     ) -> Tensor:
         """Every position of x asks every position of memory that ``mask`` allows: (B, T, D).
 
-        ``span`` says where both stand; without it (cross-attention) they have no positions.
+        ``span`` says where both stand; without it (cross-attention) they have no positions but what ``bias_BHTS`` adds.
         """
         memory, q_BHTK = self.keys_values(memory_BSD), self.queries(x_BTD)
         if span is None:
-            return self.mix(q_BHTK, memory, mask=mask)
+            return self.mix(q_BHTK, memory, mask=mask, bias=bias_BHTS)
         q_BHTK, k_BGSK = span.rotate(q_BHTK, memory.key_BGSK)
-        return self.mix(q_BHTK, KeyValue(k_BGSK, memory.value_BGSV), mask=mask, bias_HTS=span.bias_HTS)
+        return self.mix(q_BHTK, KeyValue(k_BGSK, memory.value_BGSV), mask=mask, bias=span.bias_HTS)
 
     def step(self, x_BTD: Tensor, past: KeyValue | None, *, span: Span) -> tuple[Tensor, KeyValue]:
         """New positions ask the past and themselves: (B, T, D), and the past with them, as far as it can be seen."""
@@ -187,11 +193,13 @@ class MultiHeadAttention(nn.Module):
         q_BHTK, k_BGTK = span.rotate(self.queries(x_BTD), newer.key_BGSK)
         newer = KeyValue(k_BGTK, newer.value_BGSV)
         past = newer if past is None else past.last(span.num_keys - x_BTD.shape[1]).append(newer)
-        return self.mix(q_BHTK, past, bias_HTS=span.bias_HTS), past
+        return self.mix(q_BHTK, past, bias=span.bias_HTS), past
 
-    def attend(self, x_BTD: Tensor, memory: KeyValue, *, mask: Tensor | None = None) -> Tensor:
-        """As ``forward`` without positions, with keys and values at hand."""
-        return self.mix(self.queries(x_BTD), memory, mask=mask)
+    def attend(
+        self, x_BTD: Tensor, memory: KeyValue, *, mask: Tensor | None = None, bias_BHTS: Tensor | None = None
+    ) -> Tensor:
+        """As ``forward`` without a span, with keys and values at hand."""
+        return self.mix(self.queries(x_BTD), memory, mask=mask, bias=bias_BHTS)
 
     def queries(self, x_BTD: Tensor) -> Tensor:
         """Queries (B, H, T, K)."""
@@ -204,16 +212,14 @@ class MultiHeadAttention(nn.Module):
         )
 
     def mix(
-        self, q_BHTK: Tensor, memory: KeyValue, *, mask: Tensor | None = None, bias_HTS: Tensor | None = None
+        self, q_BHTK: Tensor, memory: KeyValue, *, mask: Tensor | None = None, bias: Tensor | None = None
     ) -> Tensor:
-        """What the queries take from a memory: (B, T, D)."""
+        """What the queries take from a memory: (B, T, D). ``bias`` is (H, T, S) or (B, H, T, S)."""
         given = q_BHTK, memory.key_BGSK, memory.value_BGSV, mask
         if self.recorder is None:
-            mixed_BHTV = fused_attention(*given, bias_HTS=bias_HTS, dropout=self.dropout, score=self.score)
+            mixed_BHTV = fused_attention(*given, bias=bias, dropout=self.dropout, score=self.score)
         else:
-            mixed_BHTV, attention_weights_BHTS = attention(
-                *given, bias_HTS=bias_HTS, dropout=self.dropout, score=self.score
-            )
+            mixed_BHTV, attention_weights_BHTS = attention(*given, bias=bias, dropout=self.dropout, score=self.score)
             self.recorder(attention_weights_BHTS)
         if self.gate_H is not None:
             mixed_BHTV = mixed_BHTV * self.gate_H.to(mixed_BHTV.dtype)[:, None, None]

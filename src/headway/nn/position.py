@@ -8,7 +8,7 @@ E = K / 2 pairs of numbers.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -33,12 +33,8 @@ class Position(nn.Module):
     """The interface of every scheme. Each place does nothing unless the scheme fills it."""
 
     def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
-        """X with what marks the positions start, start + 1, ... added; ``word_BT`` is what ``words`` gave for them."""
+        """X with what marks the positions start, start + 1, ... added; ``word_BT``: the word that each token is at."""
         return x_BTD
-
-    def words(self, token_BT: Tensor, before_B: Tensor | None = None) -> Tensor | None:
-        """Which word each token is at, where the scheme counts words; ``before_B`` have begun before, if any."""
-        return None
 
     def rotate(self, q_BHTK: Tensor, k_BGTK: Tensor, start: int) -> tuple[Tensor, Tensor]:
         """Queries and keys of the positions start, start + 1, ... turned to where they stand."""
@@ -93,25 +89,14 @@ class Sinusoidal(Position):
 class Words(Position):
     """Waves added to the embeddings: half of the numbers say at which place a token stands, half at which word.
 
-    For a source and a target over the same words: ``starts`` are the tokens with which a word begins, and a token is at
-    the word that has begun last; the first is 1. So both sides have equal waves where they are at the same word,
-    however many tokens it has on each. Departure: the paper's waves say the place alone.
+    So a source and a target over the same words have equal waves where they are at the same word, however many tokens
+    it has on each side. Departure: the paper's waves say the place alone.
     """
 
-    is_start_V: Tensor
-
-    def __init__(self, d_model: int, max_positions: int, *, starts: Sequence[int], vocab_size: int) -> None:
+    def __init__(self, d_model: int, max_positions: int) -> None:
         super().__init__()
         self.place = Sinusoidal(d_model - d_model // 2, max_positions)
         self.word = Sinusoidal(d_model // 2, max_positions)
-        is_start_V = torch.zeros(vocab_size, dtype=torch.int64)
-        is_start_V[list(starts)] = 1
-        self.register_buffer("is_start_V", is_start_V, persistent=False)
-
-    def words(self, token_BT: Tensor, before_B: Tensor | None = None) -> Tensor:
-        """Which word each token is at (B, T)."""
-        word_BT = self.is_start_V[token_BT].cumsum(dim=1)
-        return word_BT if before_B is None else word_BT + before_B[:, None]
 
     def embed(self, x_BTD: Tensor, start: int, *, word_BT: Tensor | None = None) -> Tensor:
         """X with the waves of places and words added."""
@@ -254,8 +239,6 @@ class Stack:
     d_k: int
     max_positions: int
     causal: bool  # the decoder's
-    vocab_size: int = 0
-    word_starts: Sequence[int] = ()  # the tokens that begin words
 
 
 POSITIONS: dict[str, Callable[[Stack], Position]] = {
@@ -265,7 +248,5 @@ POSITIONS: dict[str, Callable[[Stack], Position]] = {
     "rope": lambda stack: Rotary(stack.d_k, stack.max_positions),
     "alibi": lambda stack: Alibi(stack.num_heads),
     "t5": lambda stack: RelativeBuckets(stack.num_heads, causal=stack.causal),
-    "words": lambda stack: Words(
-        stack.d_model, stack.max_positions, starts=stack.word_starts, vocab_size=stack.vocab_size
-    ),
+    "words": lambda stack: Words(stack.d_model, stack.max_positions),
 }

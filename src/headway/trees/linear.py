@@ -171,7 +171,7 @@ def delinearise(
             builder.add_word(label_of(symbol))
     tree = builder.finish()
     tree = unbinarise(tree) if chosen.is_binary else tree
-    return Delinearised(with_tags(tree, tags) if tags is not None else tree, builder.repairs())
+    return Delinearised(_tagged(tree, tags) if tags is not None else tree, builder.repairs())
 
 
 def symbol_of(label: str) -> str:
@@ -195,6 +195,13 @@ def style_of(name: str) -> Style:
     if name not in STYLES:
         raise TreeError(f"trees/linear: no style is named {name!r}; wanted one of {', '.join(STYLES)}. Choose one.")
     return STYLES[name]
+
+
+def _tagged(root: Tree, tags: Sequence[str]) -> Tree:
+    """The tree with these tags; a root right over its only word stays above its tag."""
+    if root.is_preterminal and len(tags) == 1 and tags[0] not in ("", root.label):
+        return Tree(root.label, (Tree(tags[0], root.children),))
+    return with_tags(root, tags)
 
 
 def _closed(phrases: Collection[str], style: Style) -> frozenset[str]:

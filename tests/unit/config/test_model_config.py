@@ -95,7 +95,11 @@ def test_a_width_that_no_number_of_heads_divides_is_refused_only_where_there_are
         ({"positions": "words", "architecture": "recurrent"}, "positions is words and has no meaning"),
         ({"positions": "words", "architecture": "decoder_only"}, "set model.architecture to transformer"),
         ({"positions": "words", "architecture": "convolutional"}, "set model.architecture to transformer"),
-        ({"source_word_starts": "8"}, "source_word_starts is given and positions are sinusoidal, which count no words"),
+        ({"cross_positions": "words", "architecture": "encoder_only"}, "set model.architecture to transformer"),
+        (
+            {"source_word_starts": "8"},
+            "source_word_starts is given, and neither positions nor cross_positions are words; take model.source",
+        ),
         ({"positions": "words", "target_word_starts": "0G"}, "String should match pattern"),
         (
             {"positions": "words", "vocab_size": 7, "source_word_starts": "80"},
@@ -109,8 +113,12 @@ def test_words_are_counted_by_models_of_two_sides_whose_vocabularies_say_what_be
 
 
 def test_words_are_counted_of_trees_alone():
-    with pytest.raises(ConfigError, match=r"model\.positions words count the words that trees are written over"):
+    with pytest.raises(
+        ConfigError, match=r"positions and cross_positions words count the words that trees are written"
+    ):
         load_text('[model]\npositions = "words"\n')
+    with pytest.raises(ConfigError, match=r"data\.format is auto; set data\.format to trees"):
+        load_text('[model]\ncross_positions = "words"\n')
 
 
 def test_every_field_is_the_papers_or_told_as_a_departure():
@@ -135,7 +143,7 @@ def test_each_departure_is_told_with_its_value():
     config = ModelConfig(
         positions="alibi", norm_placement="pre", norm="rms", norm_epsilon=1e-5, activation="gelu", num_kv_heads=2,
         attention_score="additive", attention_window=61, attention_dropout=0.17, activation_dropout=0.19,
-        embedding_scale=False, output_bias=True,
+        embedding_scale=False, output_bias=True, cross_positions="words",
     )  # fmt: skip
     told = departures(config)
     others = {"residual_scaling", "architecture", "recurrent_cell", "kernel_size", "num_classes"}

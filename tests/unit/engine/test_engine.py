@@ -35,6 +35,12 @@ VARIANTS = {
         "source_word_starts": write_bits([3, 5, *range(20, 50)]),
         "target_word_starts": write_bits([2, *range(7, 31)]),
     },
+    "cross-attention by words": {
+        "cross_positions": "words",
+        "num_kv_heads": 2,
+        "source_word_starts": write_bits([3, *range(40, 70)]),
+        "target_word_starts": write_bits([2, *range(11, 40)]),
+    },
     "words, odd width": {
         "positions": "words",
         "d_model": 33,

@@ -18,6 +18,7 @@ SWITCHES = {
     "alibi": {"positions": "alibi"},
     "t5": {"positions": "t5"},
     "words": {"positions": "words", "source_word_starts": STARTS, "target_word_starts": STARTS},
+    "cross by words": {"cross_positions": "words", "source_word_starts": STARTS, "target_word_starts": STARTS},
     "pre": {"norm_placement": "pre"},
     "rms": {"norm": "rms"},
     "epsilon": {"norm_epsilon": 1e-5},
@@ -47,6 +48,8 @@ def model_configs(draw, *, max_positions=31):
     """Any combination that a recipe may ask for; sizes that differ where divisibility allows."""
     kv_heads, share = draw(st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1), (2, 3), (3, 2)]))
     positions = draw(st.sampled_from(["sinusoidal", "learned", "none", "rope", "alibi", "t5", "words"]))
+    cross_positions = draw(st.sampled_from(["none", "words"]))
+    counts_words = "words" in (positions, cross_positions)
     sharing = draw(st.sampled_from(["all", "target", "none"]))
     placement = draw(st.sampled_from(["post", "pre"]))
     num_heads = kv_heads * share
@@ -65,6 +68,7 @@ def model_configs(draw, *, max_positions=31):
         "dropout": draw(st.sampled_from([0.0, 0.1])),
         "attention_bias": draw(st.booleans()),
         "positions": positions,
+        "cross_positions": cross_positions,
         "max_positions": max_positions,
         "embedding_sharing": sharing,
         "norm_placement": placement,
@@ -82,8 +86,8 @@ def model_configs(draw, *, max_positions=31):
         "recurrent_cell": "lstm",  # of other architectures, as kernel_size is
         "kernel_size": 3,
         "num_classes": None,
-        "source_word_starts": STARTS if positions == "words" else "",
-        "target_word_starts": STARTS if positions == "words" else "",
+        "source_word_starts": STARTS if counts_words else "",
+        "target_word_starts": STARTS if counts_words else "",
     }
     assert given.keys() == ModelConfig.model_fields.keys(), "a new field of ModelConfig belongs here too"
     return ModelConfig(**given)
@@ -134,7 +138,7 @@ def text_encoder_configs(draw, *, max_positions=31):
 @st.composite
 def _one_sided_configs(draw, *, max_positions):
     """Of one text, whose words are not counted."""
-    config = draw(model_configs(max_positions=max_positions).filter(lambda config: config.positions != "words"))
+    config = draw(model_configs(max_positions=max_positions).filter(lambda config: not config.counts_words))
     return config.model_copy(update={"source_vocab_size": None})
 
 

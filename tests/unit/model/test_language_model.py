@@ -155,7 +155,7 @@ def test_weights_of_a_translator_are_refused():
 def test_every_switch_changes_what_a_language_model_computes_or_learns_from(switch):
     """Each part by itself reaches the language model: other weights, or other logits, or dropout in another place."""
     given = SWITCHES[switch]
-    if not given or switch == "words":  # the paper; and what counts the words of a source
+    if not given or switch in ("words", "cross by words"):  # the paper; and what counts words
         return
     plain, changed = (build_language_model(ModelConfig(**(SIZES | each))) for each in ({}, given))
     token = texts()

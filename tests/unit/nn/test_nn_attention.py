@@ -235,7 +235,7 @@ def test_grouped_and_biased_attention_is_that_of_repeated_keys_on_both_paths(mas
             weights = scores.masked_fill(~mask, -1e9).softmax(dim=-1).where(mask, 0.0)  # an oracle may be plain
             mixed = weights @ repeated[1].float()
         else:
-            mixed = PATHS[path](q, k, v, MASKS[masks], bias_HTS=bias)
+            mixed = PATHS[path](q, k, v, MASKS[masks], bias=bias)
             assert mixed.dtype == dtype
         mixed.float().sin().sum().backward()
         leaves = [q, k, v, *([bias] if biased else [])]

@@ -23,8 +23,7 @@ from headway.nn.position import (
 
 
 def filled(scheme, *, d_model=6, max_positions=11, num_heads=3, d_k=14, causal=True):
-    stack = Stack(d_model, num_heads, d_k, max_positions, causal, vocab_size=7, word_starts=(2, 3, 5))
-    position = POSITIONS[scheme](stack)
+    position = POSITIONS[scheme](Stack(d_model, num_heads, d_k, max_positions, causal))
     for parameter in position.parameters():
         torch.nn.init.normal_(parameter)
     return position
@@ -85,8 +84,8 @@ def test_far_positions_keep_full_precision():
 @pytest.mark.parametrize("start", [0, 1, 5])
 def test_a_later_start_adds_what_the_whole_sequence_has_there(scheme, start):
     position = filled(scheme)
-    x_BTD, word_BT = torch.randn(2, 11, 6), position.words(torch.randint(7, (2, 11)))
-    later = position.embed(x_BTD[:, start:], start, word_BT=None if word_BT is None else word_BT[:, start:])
+    x_BTD, word_BT = torch.randn(2, 11, 6), torch.randint(2, (2, 11)).cumsum(dim=1)
+    later = position.embed(x_BTD[:, start:], start, word_BT=word_BT[:, start:])
     torch.testing.assert_close(later, position.embed(x_BTD, 0, word_BT=word_BT)[:, start:])
 
 
@@ -94,13 +93,6 @@ def test_a_later_start_adds_what_the_whole_sequence_has_there(scheme, start):
 def test_every_position_is_marked_differently(scheme):
     marks = filled(scheme).embed(torch.zeros(1, 11, 6), 0)[0]
     assert torch.cdist(marks, marks).fill_diagonal_(1.0).min() > 0.01
-
-
-def test_a_token_is_at_the_word_that_has_begun_last_and_both_sides_agree():
-    source = filled("words", causal=False)  # tokens 2, 3 and 5 begin words
-    token_BT = torch.tensor([[2, 4, 5, 5, 1, 3], [4, 6, 2, 0, 0, 0]])
-    assert source.words(token_BT).tolist() == [[1, 1, 2, 3, 3, 4], [0, 0, 1, 1, 1, 1]]
-    assert source.words(token_BT[:, 2:], torch.tensor([1, 0])).tolist() == [[2, 3, 3, 4], [1, 1, 1, 1]]
 
 
 @pytest.mark.parametrize("d_model", [6, 7])
@@ -202,7 +194,7 @@ def test_each_scheme_fills_one_place_and_none_fills_none():
         position = filled(scheme)
         turned = position.rotate(q, k, 3)
         places = [
-            not torch.equal(position.embed(x_BTD, 3, word_BT=position.words(torch.full((2, 5), 2))), x_BTD),
+            not torch.equal(position.embed(x_BTD, 3, word_BT=torch.ones(2, 5, dtype=torch.int64)), x_BTD),
             not (torch.equal(turned[0], q) and torch.equal(turned[1], k)),
             position.bias(5, 5, 3) is not None,
         ]

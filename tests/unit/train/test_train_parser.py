@@ -90,7 +90,7 @@ def test_a_treebank_of_one_tree_is_learnt(one):
 def test_a_model_that_counts_words_learns_a_tree_by_torch_and_by_the_engine(tmp_path, parsing):
     (tmp_path / "one.trees").write_text(f"{ONE}\n", encoding="utf-8")
     recipe = RECIPE.replace('tags = "given"', parsing)
-    events = run(tmp_path, recipe=recipe, overrides=["model.positions=words"])
+    events = run(tmp_path, recipe=recipe, overrides=["model.positions=words", "model.cross_positions=words"])
     assert [event.f1 for event in events if isinstance(event, Validated)] == [100.0]
     (tree,) = read_trees([ONE])
     tags = [tree.tags()] if "given" in parsing else None

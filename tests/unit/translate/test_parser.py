@@ -178,10 +178,12 @@ def test_another_thread_can_end_the_parsing():
         parser.parse([["dog"]])
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "words"])
-def test_a_search_among_trees_is_the_engines_too(tmp_path, positions):
+@pytest.mark.parametrize(
+    ("positions", "cross_positions"), [("sinusoidal", "none"), ("words", "none"), ("rope", "words")]
+)
+def test_a_search_among_trees_is_the_engines_too(tmp_path, positions, cross_positions):
     pytest.importorskip("headway_native", reason="headway-native is not built here")
-    path = write_parser(tmp_path / "one", positions=positions)
+    path = write_parser(tmp_path / "one", positions=positions, cross_positions=cross_positions)
     sentences = [["the", "dog"], [], ["the", "dog", "sleeps", "."] * 3, ["dog"]]
     tags = [["DT", ""], [], ["UNSEEN", "NN", "VBZ", "."] * 3, ["NN"]]
     native = Compute(device="cpu", engine="native", precision="float32")

@@ -70,7 +70,12 @@ def test_every_tree_comes_back_from_every_style(sentence, style, phrases):
     assert result.repairs.total == 0
 
 
-@given(trees(bare=False), STYLE_NAMES)
+def test_the_root_over_a_word_without_a_tag_stays_above_the_tag_that_is_given():
+    assert str(delinearise(["/"], ["dog"], ["NN"]).tree) == "(TOP (NN dog))"
+    assert str(delinearise(["/"], ["dog"], [""]).tree) == "(TOP dog)"
+
+
+@given(trees(bare=False).filter(lambda sentence: not rooted(sentence).is_preterminal), STYLE_NAMES)
 def test_hidden_tags_are_all_the_same(sentence, style):
     result = delinearise(linearise(sentence, style=style), sentence.words(), style=style).tree
     expected = ["XX"] * len(sentence.words()) if STYLES[style].hides_tags else sentence.tags()
