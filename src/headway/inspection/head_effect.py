@@ -213,7 +213,8 @@ def _sums(subject: Subject, pairs: Sequence[_Pair], on_progress: OnProgress) -> 
 
 def _batch_sums(model: Transformer, batch: Batch, memory_BSD: Tensor, mask_B11S: Tensor | None) -> np.ndarray:
     """The log-probability of each target of a batch, given the encoder's memory: float64, (B)."""
-    logits_BTV = model.output(model.decode(batch.target_in_BT, memory_BSD, mask_B11S))
+    words_BS = model.source_stem.words(batch.source_BS)
+    logits_BTV = model.output(model.decode(batch.target_in_BT, memory_BSD, mask_B11S, source_word_BS=words_BS))
     return target_log_probs(logits_BTV, batch.target_out_BT).double().sum(dim=1).cpu().numpy()
 
 

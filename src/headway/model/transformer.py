@@ -91,8 +91,8 @@ class Transformer(TranslationModel):
         """The decoder's vectors, as ``TokenModel`` has them."""
         mask_B11S = allowed(key_mask(source_mask_BS))
         memory_BSD = self.encode(source_BS, mask_B11S, kept_BS=source_kept_BS)
-        bias_BHTS = self.cross_bias(self.target_stem.words(target_in_BT), self.source_stem.words(source_BS))
-        return self.decode(target_in_BT, memory_BSD, mask_B11S, kept_BT=target_kept_BT, bias_BHTS=bias_BHTS)
+        words_BS = self.source_stem.words(source_BS)
+        return self.decode(target_in_BT, memory_BSD, mask_B11S, source_word_BS=words_BS, kept_BT=target_kept_BT)
 
     def cross_bias(self, target_word_BT: Tensor | None, source_word_BS: Tensor | None) -> Tensor | None:
         """What is added to cross-attention's scores (B, H, T, S) between tokens at these words."""
@@ -117,10 +117,13 @@ class Transformer(TranslationModel):
         memory_BSD: Tensor,
         mask_B11S: Tensor | None,
         *,
+        source_word_BS: Tensor | None,
         kept_BT: Tensor | None = None,
-        bias_BHTS: Tensor | None = None,
     ) -> Tensor:
-        """The decoder's vectors (B, T, D) over a memory, all positions at once."""
+        """The decoder's vectors (B, T, D) over a memory, all positions at once.
+
+        ``source_word_BS`` is ``source_stem.words`` of the source.
+        """
         mask_TT = causal_mask(target_in_BT.shape[1], window=self.window, device=target_in_BT.device)
         return self.decoder(
             self.target_stem(target_in_BT, kept_BT=kept_BT),
@@ -128,5 +131,5 @@ class Transformer(TranslationModel):
             self_mask=mask_TT,
             cross_mask=mask_B11S,
             position=self.target_stem.position,
-            cross_bias_BHTS=bias_BHTS,
+            cross_bias_BHTS=self.cross_bias(self.target_stem.words(target_in_BT), source_word_BS),
         )

@@ -5,6 +5,7 @@ import pytest
 import torch
 from inspected_models import TEXTS, TOKENIZER, small_subject, subject_of
 
+from headway.config.positions import write_bits
 from headway.errors import InspectionError, MetricError, TranslationError
 from headway.inspection.attention_layer import attention_layers
 from headway.inspection.head_effect import measure_effects
@@ -18,6 +19,10 @@ PARTS = {
     "the paper's": {},
     "modern": {"num_kv_heads": 2, "positions": "rope", "norm_placement": "pre", "attention_window": 2},
     "alibi": {"positions": "alibi", "num_kv_heads": 1, "attention_bias": True},
+    "words": {
+        **{"positions": "words", "cross_positions": "words"},
+        **{"source_word_starts": write_bits(range(30, 90)), "target_word_starts": write_bits(range(2, 90, 3))},
+    },
 }
 
 
