@@ -250,3 +250,4 @@ POSITIONS: dict[str, Callable[[Stack], Position]] = {
     "t5": lambda stack: RelativeBuckets(stack.num_heads, causal=stack.causal),
     "words": lambda stack: Words(stack.d_model, stack.max_positions),
 }
+OF_ANY_TEXT = tuple(scheme for scheme in POSITIONS if scheme != "words")  # the schemes that ask nothing of the tokens

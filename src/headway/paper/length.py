@@ -6,7 +6,7 @@ from statistics import fmean
 
 from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
-from headway.nn.position import POSITIONS
+from headway.nn.position import OF_ANY_TEXT
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
 from headway.paper.small_run import ShouldStop, SmallRun, first_model, measure, train_small
@@ -27,7 +27,7 @@ from headway.paper.table import Cell, Column, Row, Table
 from headway.paper.verdict import Claim, Part
 from headway.paper.work import Values
 
-SCHEMES = tuple(POSITIONS)
+SCHEMES = OF_ANY_TEXT
 NUM_TESTED = 200  # sentences of each length
 MARGIN = 0.05  # of accuracy that may be lost a quarter beyond
 TEXT = (

@@ -15,7 +15,7 @@ from headway.config.model_config import ModelConfig
 from headway.config.train_config import TrainConfig
 from headway.model.predictor import TransformerPredictor
 from headway.model.transformer import Transformer
-from headway.nn.position import POSITIONS
+from headway.nn.position import OF_ANY_TEXT
 from headway.paper.difference import over_sentences
 from headway.paper.events import TableDone
 from headway.paper.plot import plot
@@ -39,7 +39,7 @@ from headway.paper.work import Values
 from headway.search.run import search
 from headway.search.settings import SearchSettings
 
-SCHEMES = tuple(POSITIONS)
+SCHEMES = OF_ANY_TEXT
 OTHERS = tuple(scheme for scheme in SCHEMES if scheme != "none")
 NUM_TESTED, TESTED_LENGTH = 200, 9
 # What sums in another order may differ by in float64: encodings are numbers of size 1 behind some thousand sums, each

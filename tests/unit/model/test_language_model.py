@@ -18,7 +18,7 @@ from headway.model.build import build_language_model, build_model, export_weight
 from headway.model.language_model import LanguageModel
 from headway.model.language_predictor import LanguagePredictor
 from headway.model.size import count_multiply_adds, count_parameters
-from headway.nn.position import POSITIONS
+from headway.nn.position import OF_ANY_TEXT
 from headway.search.run import search
 from headway.search.score import score_pairs
 from headway.search.settings import Sampling, SearchSettings
@@ -81,7 +81,7 @@ def test_cached_generation_equals_the_full_pass_for_any_combination_of_parts(con
     torch.testing.assert_close(stepwise(model, token), full, atol=2e-4, rtol=2e-4)
 
 
-@pytest.mark.parametrize("positions", sorted(POSITIONS.keys() - {"words"}))
+@pytest.mark.parametrize("positions", OF_ANY_TEXT)
 def test_padding_and_batch_mates_never_change_a_text(positions):
     model, token = build(positions=positions), texts()
     with torch.no_grad():

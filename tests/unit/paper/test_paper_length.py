@@ -4,7 +4,7 @@ import pytest
 import torch
 from studies import make_study, parts_of, workshop
 
-from headway.nn.position import POSITIONS
+from headway.nn.position import OF_ANY_TEXT
 from headway.paper import length
 from headway.paper.small_run import first_model
 from headway.paper.study import Extent
@@ -15,7 +15,7 @@ def test_sentences_are_longer_in_the_test_and_every_scheme_can_read_them(quick, 
     size = length.sizes(workshop(tmp_path, quick=quick))
     assert max(size.lengths) == 3 * size.longest
     assert size.lengths[2] == size.longest * 5 // 4
-    for scheme in POSITIONS:
+    for scheme in OF_ANY_TEXT:
         run = length.small_run(scheme, size, seed=1)
         assert run.task.longest == size.longest
         assert run.model.max_positions > max(size.lengths)
@@ -24,7 +24,7 @@ def test_sentences_are_longer_in_the_test_and_every_scheme_can_read_them(quick, 
 
 def test_a_quick_study_has_every_scheme_and_length(tmp_path):
     _, table = make_study("length", tmp_path, num_seeds=1)
-    assert [row.name for row in table.rows] == list(POSITIONS)
+    assert [row.name for row in table.rows] == list(OF_ANY_TEXT)
     assert [column.name for column in table.columns] == [f"length {number}" for number in (4, 8, 10, 12, 16, 24)]
     assert all(0.0 <= cell.measured <= 1.0 for row in table.rows for cell in row.cells.values())
     assert set(parts_of(table)) == {"beyond, sinusoidal against learned", "sinusoidal, length 10 against 8"}
@@ -47,7 +47,7 @@ def small_model(scheme):
     return model
 
 
-@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize("scheme", OF_ANY_TEXT)
 def test_alibi_tells_an_encoder_not_which_neighbour_comes_first(scheme):
     source = torch.randint(4, 40, (3, 7), generator=torch.Generator().manual_seed(2))
     model = small_model(scheme)
@@ -55,14 +55,14 @@ def test_alibi_tells_an_encoder_not_which_neighbour_comes_first(scheme):
     assert (gap < 1e-6) == (scheme in {"alibi", "none"})
 
 
-@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize("scheme", OF_ANY_TEXT)
 def test_cross_attention_is_told_no_position_by_any_scheme(scheme):
     source = torch.randint(4, 40, (3, 7), generator=torch.Generator().manual_seed(2))
     target = torch.randint(4, 40, (3, 5), generator=torch.Generator().manual_seed(3))
     model, order = small_model(scheme), torch.tensor([4, 0, 6, 2, 1, 5, 3])
     memory = encode(model, source)
     with torch.inference_mode():
-        decoded, other = (model.decode(target, each, None) for each in (memory, memory[:, order]))
+        decoded, other = (model.decode(target, each, None, source_word_BS=None) for each in (memory, memory[:, order]))
     assert (decoded - other).abs().max().item() < 1e-6
 
 

@@ -5,7 +5,7 @@ import torch
 from studies import make_study, parts_of
 
 from headway.model.build import build_transformer
-from headway.nn.position import POSITIONS
+from headway.nn.position import OF_ANY_TEXT
 from headway.paper import order
 from headway.paper.verdict import Verdict
 
@@ -33,7 +33,7 @@ def test_a_shuffled_source_holds_the_same_tokens_each_from_the_place_that_is_tol
         assert other[row].tolist() == [source[row, place].item() for place in places[row].tolist()]
 
 
-@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize("scheme", OF_ANY_TEXT)
 def test_encodings_of_shuffled_sources_are_shuffled_encodings_without_positions_alone(scheme):
     gap = order.law_gap(scrambled(scheme), sources(), seed=1)
     if scheme == "none":
@@ -42,7 +42,7 @@ def test_encodings_of_shuffled_sources_are_shuffled_encodings_without_positions_
         assert gap > 0.01
 
 
-@pytest.mark.parametrize("scheme", POSITIONS)
+@pytest.mark.parametrize("scheme", OF_ANY_TEXT)
 def test_outputs_of_shuffled_sources_are_the_same_without_positions_alone(scheme):
     same = order.same_outputs(scrambled(scheme), sources(), seed=1)
     if scheme == "none":
@@ -55,9 +55,9 @@ def test_a_quick_study_holds_the_law(tmp_path):
     _, table = make_study("order", tmp_path, num_seeds=1)
     law, outputs, use = table.claims
     assert law.verdict == Verdict.HOLDS
-    assert len(law.parts) == len(POSITIONS)
+    assert len(law.parts) == len(OF_ANY_TEXT)
     assert parts_of(table)["none: share of outputs that differ"].verdict == Verdict.HOLDS
-    assert len(outputs.parts) == len(POSITIONS)
+    assert len(outputs.parts) == len(OF_ANY_TEXT)
     assert use.parts[0].claimed == "above"
 
 
@@ -69,7 +69,7 @@ def rows_of(size):
             "loss": (3.0 if scheme == "none" else 0.1) + seed / 100,
             "same": [1] * 40 if scheme == "none" else [1, 0, 0, 0] * 10,
         }
-        for scheme in POSITIONS
+        for scheme in OF_ANY_TEXT
         for seed in size.seeds
     }
 
